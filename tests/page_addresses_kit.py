@@ -54,6 +54,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-webhook-list": (f"{TEAM}/webhooks/",),
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
     "spak-source-list": (f"{TEAM}/sources/",),
+    "spak-schedule-list": (f"{TEAM}/schedules/",),
     "spak-source": (f"{TEAM}/sources/s/shop/",),
     "spak-spec-list": (
         f"{TEAM}/specs/", f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1",
@@ -95,6 +96,7 @@ from spakweb.hooks import actions as hooks
 from spakweb.oidc import actions as oidc
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
+from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions as suites
@@ -113,6 +115,7 @@ hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
 sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
+schedules.add(alice, team.specs.first(), "nightly", "0 3 * * *", "Europe/Berlin")
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
 oidc.add(alice, team, oidc.Wanted("release", "github", "acme/shop", "main", "https://spak.example"))
 tokens.make(alice, "nightly", 30, team, ["start"], [spec.slug])

@@ -77,7 +77,8 @@ app.autodiscover_tasks(["spakweb.worker"])
 app.autodiscover_tasks(["spakweb.reviews"], related_name="checks")
 app.autodiscover_tasks(["spakweb.hooks"], related_name="deliver")
 app.autodiscover_tasks(
-    ["spakweb.campaigns", "spakweb.reviews", "spakweb.suites", "spakweb.telemetry"], related_name="jobs"
+    ["spakweb.campaigns", "spakweb.reviews", "spakweb.suites", "spakweb.telemetry", "spakweb.schedules"],
+    related_name="jobs",
 )
 app.autodiscover_tasks(["spakweb.sources"], related_name="branches")
 app.steps["consumer"].add(Pulse)

@@ -116,6 +116,7 @@ INSTALLED_APPS = [
     "spakweb.hooks",
     "spakweb.oidc",
     "spakweb.telemetry",
+    "spakweb.schedules",
     "spakweb.audit",
     "spakweb.home",
     "rest_framework",

@@ -34,6 +34,7 @@ urlpatterns = [
     path("team/<slug:team>/runs.json", old_addresses.team_runs, name="spak-old-team-runs"),
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/runs/<str:run>/", include("spakweb.sources.run_urls")),
+    path("t/<slug:team>/schedules/", include("spakweb.schedules.urls")),
     path("t/<slug:team>/sources/", include("spakweb.sources.urls")),
     path("t/<slug:team>/ci/", include("spakweb.oidc.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),

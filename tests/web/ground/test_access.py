@@ -26,6 +26,7 @@ from spakweb.oidc import actions as oidc
 from spakweb.oidc.actions import Wanted
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
+from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
 from spakweb.sources.models import Branch
 from spakweb.specs.actions import create_spec, set_tag
@@ -98,6 +99,11 @@ TEAM_ROUTES = {
     ),
     "spak-source": Route(VIEWER, args=SOURCE),
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
+    "spak-schedule-list": Route(VIEWER),
+    "spak-schedule-new": Route(
+        EDITOR, "post", {"spec": "small", "name": "b", "cron": "0 6 * * *", "zone": "UTC", "missed": "skip"}
+    ),
+    "spak-schedule-do": Route(EDITOR, "post", {"do": "off"}, ("team", "schedule")),
     "spak-spec-list": Route(VIEWER),
     "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
     "spak-spec-import": Route(EDITOR, "post"),
@@ -311,6 +317,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
         "branch": Branch.objects.create(run=live, name="spak/a", title="a", asked_by=cast["bob"]).pk,
+        "schedule": schedules.add(cast["alice"], cast.spec, "nightly", "0 6 * * *").pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "rule": oidc.add(cast["alice"], cast.team, Wanted("a", "github", "a/b", "main", "x")).pk,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
@@ -375,6 +382,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
                 "suite",
                 "webhook",
                 "source",
+                "schedule",
                 "rule",
             ),
             "branch",
