@@ -40,7 +40,7 @@ def add(
     cron: str,
     zone: str = "UTC",
     *,
-    missed: str = Schedule.Missed.SKIP,
+    missed: str = "skip",
     inputs: Mapping[str, str] | None = None,
     source: str = "",
     ref: str = "",
