@@ -80,7 +80,17 @@ GROUND = (
 )
 REVIEWS = tuple(
     f"reviews/test_{name}.py"
-    for name in ("reviews", "inbox", "evidence", "merge_queue", "merges_at_once", "named_roles", "spending")
+    for name in (
+        "reviews",
+        "inbox",
+        "evidence",
+        "merge_queue",
+        "merges_at_once",
+        "named_roles",
+        "spending",
+        "team_rules",
+        "bad_input",
+    )
 )
 
 
