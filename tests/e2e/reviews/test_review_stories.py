@@ -75,7 +75,7 @@ def replace(person, old: str, new: str) -> None:
 
 def protect(person, path: str, approvals: int = 1) -> None:
     person.go(f"{path}patches/")
-    person.page.get_by_label(re.compile("Approvals that a change needs")).fill(str(approvals))
+    person.page.get_by_label(re.compile("Required approvals")).fill(str(approvals))
     person.page.get_by_role("button", name="Save protection").click()
     expect(person.page.get_by_text("Protected: a change needs")).to_be_visible()
 
@@ -309,7 +309,7 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     alice, bob = person("alice"), person("bob", color_scheme="dark")
     path = alice.make(SPEC)
     protect(alice, path)
-    for words in ("Merge through the queue", "Approvals still count"):
+    for words in ("Merge through the queue", "Keep approvals"):
         alice.page.get_by_label(re.compile(words)).check()
     alice.page.get_by_role("button", name="Save protection").click()
     expect(alice.page.get_by_text("No patch waits to be merged.")).to_be_visible()
