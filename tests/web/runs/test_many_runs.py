@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from spakweb.api.shapes import RUN_COLUMNS
 from spakweb.fleet import actions
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.pages import dashboards
@@ -80,6 +82,20 @@ def test_what_home_asks_goes_by_an_index(cast: Any) -> None:
     held = Run.objects.exclude(holder="").filter(lease_until__gte=timezone.now())
     assert "runs_held" in plan(held.order_by())
     assert "runs_of_team " in plan(rows.order_by("-pk"))
+
+
+FILTERS = ("", "state=failed", "state=unchecked", "spec=small", "version=1", "label=ci", "q=zzz", "mine=1")
+
+
+@pytest.mark.parametrize("query", FILTERS)
+def test_a_filtered_list_of_the_api_goes_by_an_index(cast: Any, query: str) -> None:
+    """No filter reads the runs of other teams, nor sorts: the index has them in the list's order."""
+    found = RunFilter.of(QueryDict(query)).apply(Run.objects.filter(team=cast.team), cast["alice"])
+    rows = found.order_by("-pk").values(*RUN_COLUMNS)[:101]
+    wanted = plan(rows)
+    if connection.vendor == "sqlite":
+        assert "runs_of_team (team_id=?)" in wanted, wanted
+        assert "SCAN runs_run" not in wanted and "TEMP B-TREE" not in wanted.replace("UNION", ""), wanted
 
 
 @pytest.mark.parametrize("label", ["night", 'l3 "%', "l3", "Night", "", "a' OR 1=1 --", "[]"])

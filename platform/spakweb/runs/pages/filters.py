@@ -66,7 +66,7 @@ class RunFilter:
         if self.label:
             rows = with_label(rows, self.label)
         if self.text:
-            rows = rows.filter(name__icontains=self.text) | rows.filter(key__icontains=self.text)
+            rows = rows.filter(Q(name__icontains=self.text) | Q(key__icontains=self.text))
         return rows.filter(made_by=user) if self.mine else rows
 
     @property
