@@ -170,6 +170,7 @@ def problem(error: Exception, context: dict[str, Any]) -> JsonResponse | None:
     more: dict[str, Any] = {}
     if isinstance(error, Refused):
         fields, status, more = error.to_json(), error.status, getattr(error, "more", {})
+        headers |= getattr(error, "headers", {})
     elif isinstance(error, UserError) and error.code.startswith(("web.", "run.", "lang.", "edit.")):
         fields, status = {"code": error.code, "message": error.message, "hint": error.hint}, 409
     elif isinstance(error, Http404):

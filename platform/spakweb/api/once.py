@@ -1,7 +1,7 @@
 """Idempotency-Key: the same request with the same key is answered once.
 
 `once(request, work)` does the work and keeps its answer in one transaction. The same key with another request
-is refused; one that comes while the first is under way waits for it, at most as long as for any lock.
+is refused, and so is one that comes while the first is under way: it may come again in a second.
 Source: draft-ietf-httpapi-idempotency-key-header-07.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from django.core.cache import cache
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 from rest_framework.request import Request
@@ -25,7 +26,19 @@ HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
 LONGEST = 200
 
+UNDER_WAY_S = 60
+"""After so many seconds nobody is believed to be at it still."""
+
 Work = Callable[[], Response]
+
+
+class Busy(Refused):
+    """The first request with a key is under way."""
+
+    def __init__(self) -> None:
+        words = "A request with this Idempotency-Key is under way."
+        super().__init__("web.idempotency_busy", words, "Send it again in a few seconds.", 409)
+        self.headers = {"Retry-After": "1"}
 
 
 def once(request: Request, work: Work) -> Response:
@@ -41,6 +54,19 @@ def once(request: Request, work: Work) -> Response:
         raise Refused("web.idempotency_key", "The Idempotency-Key cannot be used.", hint)
     asker, digest = _asker(request), _digest(request)
     KeptAnswer.objects.filter(asker=asker, made_at__lt=timezone.now() - KEPT).delete()
+    if (row := KeptAnswer.objects.filter(asker=asker, key=key).first()) is not None:
+        return _kept(row, digest)
+    mark = f"api-once:{canon.content_hash([asker, key])}"
+    if not cache.add(mark, 1, UNDER_WAY_S):
+        raise Busy
+    try:
+        return _done(asker, key, digest, work)
+    finally:
+        cache.delete(mark)
+
+
+def _done(asker: str, key: str, digest: str, work: Work) -> Response:
+    """The answer of the work, kept; where two caches differ, the table's constraint decides."""
     try:
         with short_lock_wait():
             try:
@@ -56,11 +82,12 @@ def once(request: Request, work: Work) -> Response:
     except DatabaseError as error:
         if not locked(error):
             raise
-        words = "A request with this Idempotency-Key is under way."
-        raise Refused("web.idempotency_busy", words, "Send it again in a few seconds.", 409) from error
+        raise Busy from error
 
 
 def _kept(row: KeptAnswer, digest: str) -> Response:
+    if not row.status:
+        raise Busy
     if row.request != digest:
         raise Refused(
             "web.idempotency_body", "This Idempotency-Key belongs to another request.",

@@ -11,6 +11,7 @@ from spakweb import access
 from spakweb.api import shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
+from spakweb.api.reading import asked
 from spakweb.api.views_runs import find_run
 from spakweb.sources import actions, branches
 from spakweb.sources.models import Branch, Source
@@ -32,6 +33,7 @@ class SourceList(View):
     @extend_schema(operation_id="list_sources", responses=shapes.Sources)
     def get(self, request: Request, team: str) -> Response:
         """All sources, by name."""
+        asked(request)
         found = access.find(request.user, "source.view", Team, slug=team)
         rows = Source.objects.filter(team=found).select_related("made_by")
         return Response({"sources": [shapes.source_of(one) for one in rows]})

@@ -19,6 +19,7 @@ from django.utils import timezone
 from run_rows_kit import begun
 from spakweb.api.models import KeptAnswer
 from spakweb.reviews.models import Patch
+from spakweb.runs import actions
 from spakweb.runs.models import Command, Run, State
 from spakweb.specs.actions import set_tag
 from spakweb.teams import tokens
@@ -193,6 +194,26 @@ def test_the_same_key_starts_one_run(ci: Client) -> None:
     other = post(ci, SPEC + "runs/", {"labels": ["b"]}, **{"Idempotency-Key": "k1"})
     assert (other.status_code, other.json()["code"]) == (422, "web.idempotency_body")
     assert post(ci, SPEC + "runs/", {"labels": ["b"]}, **{"Idempotency-Key": "k2"}).status_code == 201
+
+
+def test_a_request_that_is_under_way_is_not_begun_twice(ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same request comes again while the first one starts its run."""
+    seen: list[Any] = []
+    start = actions.start
+
+    def slow(*args: Any, **more: Any) -> Run:
+        seen.append(post(ci, SPEC + "runs/", {}, **{"Idempotency-Key": "k"}))
+        seen.append(post(ci, SPEC + "runs/", {"labels": ["b"]}, **{"Idempotency-Key": "k"}))
+        monkeypatch.setattr(actions, "start", start)
+        return start(*args, **more)
+
+    monkeypatch.setattr(actions, "start", slow)
+    made = post(ci, SPEC + "runs/", {}, **{"Idempotency-Key": "k"})
+    assert (made.status_code, Run.objects.count()) == (201, 1)
+    assert [one.status_code for one in seen] == [409, 409]
+    assert seen[0].json()["code"] == "web.idempotency_busy" and seen[0]["Retry-After"] == "1"
+    again = post(ci, SPEC + "runs/", {}, **{"Idempotency-Key": "k"})
+    assert (again.json()["key"], again["Idempotent-Replayed"]) == (made.json()["key"], "true")
 
 
 def test_what_was_refused_is_kept_for_nobody(cast: Any, ci: Client) -> None:
