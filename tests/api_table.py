@@ -9,6 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from run_rows_kit import begun, with_file
+from spak.outer.experiments import Plan
+from spakweb.campaigns.actions import begin as begin_campaign
+from spakweb.reviews.actions import propose
+from spakweb.reviews.talk import comment
+from spakweb.sources import actions as sources
+from spakweb.specs.actions import create_spec, set_tag
+from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams.models import Role
 
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
@@ -154,3 +162,23 @@ ROWS = (
     writes("labels", EDITOR, "start", RUN, {"labels": ["a"]}),
     asks("replay", RUN, {}, answers=(200, 202)),
 )
+
+
+def world_of(cast: Any) -> dict[str, Any]:
+    """Makes one of each thing in alice's team; gives what stands for the parts of addresses."""
+    set_tag(cast["alice"], cast.spec.head, "gold")
+    suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
+    plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
+    Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
+    case = {"suite": suite, "name": "c", "content_hash": "h", "split": "gate", "state": "succeeded"}
+    Case.objects.create(**case, made_by=cast["bob"])
+    begin_campaign(cast["bob"], cast.spec.head, suite)
+    patch = propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
+    create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
+    live = begun(cast.team, cast.spec.head, "live-run")
+    return {
+        "suite": "nightly", "campaign": 1,
+        "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
+        "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
+        "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
+    }  # fmt: skip

@@ -14,18 +14,10 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 from django.utils import timezone
 
-from api_table import ADMIN, ROWS, VIEWER, Row
-from run_rows_kit import begun, with_file
-from spak.outer.experiments import Plan
+from api_table import ADMIN, ROWS, VIEWER, Row, world_of
 from spakweb import access
 from spakweb.api import base
-from spakweb.campaigns.actions import begin as begin_campaign
-from spakweb.reviews.actions import propose
-from spakweb.reviews.talk import comment
-from spakweb.sources import actions as sources
-from spakweb.specs.actions import create_spec, set_tag
 from spakweb.specs.models import Spec
-from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import tokens
 from spakweb.teams.models import Role, Token
 from spakweb.worker import queue
@@ -83,22 +75,7 @@ def program(user: Any, *scopes: str, team: Any = None, specs: Any = ()) -> Clien
 def world(first_cast: Any) -> dict[str, Any]:
     """Who asks, and what stands in addresses: made once."""
     cast = first_cast
-    set_tag(cast["alice"], cast.spec.head, "gold")
-    suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
-    plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
-    Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
-    case = {"suite": suite, "name": "c", "content_hash": "h", "split": "gate", "state": "succeeded"}
-    Case.objects.create(**case, made_by=cast["bob"])
-    begin_campaign(cast["bob"], cast.spec.head, suite)
-    patch = propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
-    create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
-    live = begun(cast.team, cast.spec.head, "live-run")
-    parts = {
-        "suite": "nightly", "campaign": 1,
-        "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
-        "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
-        "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
-    }  # fmt: skip
+    parts = world_of(cast)
     Spec.objects.filter(pk=cast.other_spec.pk).update(slug="other")
     people = {role: cast.client(name) for role, name in PEOPLE.items()}
     programs = {role: program(cast[name], *access.SCOPES, team=cast.team) for role, name in PEOPLE.items()}
