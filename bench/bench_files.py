@@ -86,7 +86,7 @@ def begin(repository: str) -> list[float]:
     spec = create_spec(user, team, "ask", ASKS)
     spent = []
     for _ in range(2):
-        run = start(user, spec, mode="stepwise", begun_from=actions.begin(user, team, "big"))
+        run = start(user, spec, mode="stepwise", begun_from=actions.begin(user, spec, "big"))
         began = time.monotonic()
         execute.advance(run.key)
         spent.append(time.monotonic() - began)

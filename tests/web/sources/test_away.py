@@ -36,7 +36,7 @@ def test_a_run_begins_when_the_repository_is_back(
 ) -> None:
     repository.commit({"a": b"a"})
     host.instead = lambda path: 503
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     before = freeze.clock.now()
     assert again(run).state == "queued" and run.reason.startswith("git.unreachable")
     assert run.not_before is not None and run.not_before - before >= freeze.PAUSE
@@ -51,7 +51,7 @@ def test_pauses_grow_and_end(
 ) -> None:
     monkeypatch.setattr(freeze, "TRIES", 3)
     host.instead = lambda path: 503
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     pauses = []
     while again(run).state == "queued":
         assert run.not_before is not None
