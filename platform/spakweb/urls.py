@@ -7,7 +7,7 @@ from django.urls import include, path
 from spakweb.home import metrics
 from spakweb.home import views as home
 from spakweb.live import events
-from spakweb.runs.pages import json_lists, old_addresses
+from spakweb.runs.pages import badges, json_lists, old_addresses
 
 urlpatterns = [
     path("", home.home, name="spak-home"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("first/", home.put_away, name="spak-first-away"),
     path("metrics", metrics.metrics, name="spak-metrics"),
     path("palette/", home.palette, name="spak-palette"),
+    path("badge/<str:secret>.svg", badges.by_link, name="spak-badge"),
+    path("badge/<slug:team>/<slug:spec>.svg", badges.public, name="spak-badge-public"),
     path("healthz", home.healthz, name="spak-healthz"),
     path("readyz", home.readyz, name="spak-readyz"),
     path("account/", include("allauth.urls")),

@@ -88,6 +88,7 @@ WORDS = {
     "oidc.exchanged": "A job of a CI signed in",
     "oidc.made": "Added a rule for jobs of a CI",
     "oidc.removed": "Removed a rule for jobs of a CI",
+    "spec.badge": "Chose who sees a spec's badge",
     "token.first_used": "Used a token for the first time",
     "token.made": "Created a token",
     "token.rotated": "Rotated a token",

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.specs import actions, show
+from spakweb.specs import actions, badges, show
 from spakweb.specs.actions import Stale
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag
@@ -190,6 +190,14 @@ def archive(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     actions.archive(request.user, found, archived)
     messages.success(request, f"{found.name} is {'archived' if archived else 'back in the list'}.")
     return redirect("spak-spec-list", team=team) if archived else _to(found)
+
+
+@require_POST
+def badge(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Choose who sees the spec's badge."""
+    found = find_spec(request, team, spec)
+    badges.choose(request.user, found, request.POST.get("who", ""))
+    return _to(found)
 
 
 @require_POST

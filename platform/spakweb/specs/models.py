@@ -118,3 +118,17 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return f"draft of {self.user} for {self.spec}"
+
+
+class Badge(models.Model):
+    """The badge of a spec; no row: there is none."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.OneToOneField(Spec, models.CASCADE, primary_key=True, related_name="badge")
+    key = models.CharField(max_length=43, unique=True)
+    """What stands in its address, where it is not public."""
+    public = models.BooleanField()
+
+    def __str__(self) -> str:
+        return f"badge of {self.spec_id}"

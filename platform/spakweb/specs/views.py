@@ -8,6 +8,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from spakweb import access
@@ -15,7 +16,7 @@ from spakweb.specs import show
 from spakweb.specs.actions import draft_of
 from spakweb.specs.examples import examples
 from spakweb.specs.facts import facts_of, findings
-from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.models import Badge, Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
@@ -123,14 +124,18 @@ def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """The page of a spec."""
     found = find_spec(request, team, spec)
     whole = TeamFiles.of(found).whole(found.head.text)
-    context = around(request, found, "overview") | {
-        "version": found.head,
-        "svg": show.graph(whole.parsed.spec),
-        "goals": found.head.facts.get("goals", {}),
-        "problems": show.problems(findings(whole, law_of(found.team))),
-        "recent": found.versions.select_related("author")[:5],
-        "version_count": found.versions.count(),
-    }
+    context = (
+        around(request, found, "overview")
+        | _badge(request, found)
+        | {
+            "version": found.head,
+            "svg": show.graph(whole.parsed.spec),
+            "goals": found.head.facts.get("goals", {}),
+            "problems": show.problems(findings(whole, law_of(found.team))),
+            "recent": found.versions.select_related("author")[:5],
+            "version_count": found.versions.count(),
+        }
+    )
     return render(request, "specs/detail.html", context)
 
 
@@ -201,3 +206,21 @@ def _number(text: str | None, default: int) -> int:
     if found is None:
         raise Http404
     return found
+
+
+def _badge(request: HttpRequest, spec: Spec) -> dict[str, Any]:
+    """For who may choose it: who sees the spec's badge, and its address."""
+    if not access.can(request.user, "team.manage", spec):
+        return {}
+    found = Badge.objects.filter(spec=spec).first()
+    who, path = "off", ""
+    if found is not None and found.public:
+        who, path = "public", reverse("spak-badge-public", args=[spec.team.slug, spec.slug])
+    elif found is not None:
+        who, path = "link", reverse("spak-badge", args=[found.key])
+    words = {"off": "Nobody", "link": "Whoever has its address", "public": "Everybody"}
+    return {
+        "badge_who": who,
+        "badge_choices": words.items(),
+        "badge_url": request.build_absolute_uri(path) if path else "",
+    }

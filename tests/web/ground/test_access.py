@@ -114,6 +114,7 @@ TEAM_ROUTES = {
     "spak-spec-compare": Route(VIEWER, args=SPEC),
     "spak-spec-health": Route(VIEWER, args=SPEC),
     "spak-spec-save": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
+    "spak-spec-badge": Route(ADMIN, "post", {"who": "link"}, SPEC),
     "spak-spec-archive": Route(ADMIN, "post", {}, SPEC),
     "spak-draft-drop": Route(VIEWER, "post", {}, SPEC),
     "spak-version-detail": Route(VIEWER, args=VERSION),
@@ -224,8 +225,18 @@ OWN_ROUTES = {
     "spak-token-revoke": Route(None, "post", {}, ("token",)),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
-OPEN_ROUTES = {"spak-oidc-exchange", "spak-theme", "spak-healthz", "spak-readyz", "spak-metrics", "spak-join"}
+OPEN_ROUTES = {
+    "spak-badge",
+    "spak-badge-public",
+    "spak-oidc-exchange",
+    "spak-theme",
+    "spak-healthz",
+    "spak-readyz",
+    "spak-metrics",
+    "spak-join",
+}
 """Nobody need sign in for these."""
+OPEN_ARGS = {"spak-join": ("secret",), "spak-badge": ("secret",), "spak-badge-public": ("team", "spec")}
 OF_OPERATORS = {"spak-metrics"}
 """It judges whoever asks by itself (test_metrics.py)."""
 ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
@@ -415,7 +426,7 @@ def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> No
     """It looks at what a viewer may see of a run, and at no page: a token of an admin with every scope."""
     _, secret = tokens.make(cast["alice"], "script", 7, None, access.SCOPES)
     client = Client(headers={"authorization": f"Bearer {secret}"})
-    route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=("secret",) * (name == "spak-join"))
+    route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=OPEN_ARGS.get(name, ()))
     answer = ask(client, name, route, named)
     looks = name in BY_TOKEN and route.least in (VIEWER, None)
     assert answer.status_code in ({301} if name in OLD else {200, 204} if looks else {403})
