@@ -72,8 +72,9 @@ def test_every_scalar_of_a_result_is_seen_with_its_field() -> None:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_policies_load_and_name_no_task(suite: str) -> None:
-    from bench.agentdojo.replay import ours
+    from bench.agentdojo.replay import asking, ours
 
+    assert not [each for each in asking(suite, "typed").policy.diagnostics if each.severity == "error"]
     for level in ("strict", "open"):
         assert not [each for each in ours(suite, level).policy.diagnostics if each.severity == "error"]
     text = (POLICIES / f"{suite}.mg").read_text()
@@ -90,13 +91,16 @@ def test_the_rules_see_neither_ground_truth_nor_goal() -> None:
 @pytest.mark.parametrize(("suite", "tasks"), [("banking", (3, 7)), ("slack", (2, 12))])
 def test_a_slice_of_the_real_replay(suite: str, tasks: tuple[int, int]) -> None:
     """Our gate does the users' work and stops the attackers; without a gate both succeed."""
-    from bench.agentdojo.replay import Replay, baselines, ours
+    from bench.agentdojo.replay import Replay, asking, baselines, ours
 
     replay = Replay(suite)
-    gates = [baselines(suite)[0], ours(suite, "open")]
+    gates = [baselines(suite)[0], ours(suite, "open"), asking(suite, "worded")]
     scores = replay.score(gates, lambda name: name in {f"user_task_{number}" for number in tasks})
     free, held = scores["allow all"], scores["ours, open"]
     assert len(free.strict) == len(held.strict) == 2
     assert free.pairs == held.pairs > 5
     assert len(free.either) == free.pairs
     assert not held.either
+    asks = scores["ours, asks, worded"]
+    assert (len(asks.strict), asks.either) == (2, set()), "the user agrees to their own calls alone"
+    assert asks.unasked < 2 and asks.questions >= 2 - asks.unasked

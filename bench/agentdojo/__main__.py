@@ -13,9 +13,10 @@ import sys
 from typing import Any
 
 from bench.agentdojo import SUITES
-from bench.agentdojo.replay import Replay, Score, baselines, ours
+from bench.agentdojo.replay import Replay, Score, asking, baselines, ours
 
 LEVELS = ("strict", "open")
+ASKS = ("typed", "worded")
 
 
 def held_out(task: str) -> bool:
@@ -29,6 +30,7 @@ def frontier(suites: tuple[str, ...] = SUITES) -> list[dict[str, Any]]:
     for suite in suites:
         replay = Replay(suite)
         gates = [*baselines(suite), *(ours(suite, level) for level in LEVELS)]
+        gates += [asking(suite, how) for how in ASKS]
         print(f"agentdojo: {suite} ...", file=sys.stderr, flush=True)
         scores = replay.score(gates, lambda _: True)
         rows += [row(suite, name, score, replay.suite.user_tasks) for name, score in scores.items()]
@@ -44,6 +46,8 @@ def row(suite: str, gate: str, score: Score, tasks: Any) -> dict[str, Any]:
         "strict": len(score.strict),
         "held_out_tasks": sum(held_out(name) for name in tasks),
         "held_out": sum(held_out(name) for name in score.strict),
+        "unasked": score.unasked,
+        "questions": score.questions,
         "pairs": score.pairs,
         "late": len(score.late),
         "early": len(score.early),
@@ -75,14 +79,15 @@ def main() -> int:
         print(json.dumps(rows, indent=2))
         return 0
     head = (
-        f"{'suite':10} {'gate':31} {'strict utility':>16} {'held out':>9} {'late':>9} {'early':>6} {'ASR':>7}"
+        f"{'suite':10} {'gate':31} {'strict utility':>16} {'held out':>9} {'unasked':>8} {'questions':>9}"
+        f" {'late':>9} {'early':>6} {'ASR':>7}"
     )
     print(head)
     for each in rows:
         useful = f"{each['strict']}/{each['tasks']} {share(each['strict'], each['tasks']):5.1f} %"
         print(
             f"{each['suite']:10} {each['gate']:31} {useful:>16}"
-            f" {each['held_out']:>4}/{each['held_out_tasks']:<4}"
+            f" {each['held_out']:>4}/{each['held_out_tasks']:<4} {each['unasked']:>8} {each['questions']:>9}"
             f" {each['late']:>4}/{each['pairs']:<4} {each['early']:>6}"
             f" {share(each['either'], each['pairs']):5.1f} %"
         )

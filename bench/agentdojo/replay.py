@@ -27,14 +27,22 @@ from bench.agentdojo.facts import CALL, History, Prompt, facts, normal
 from spak.datalog import Fact, Name, Policy, Session, load
 
 VERSION = "v1.2.2"
+ASKED = "asks the user"
 
 
 class Gate:
-    """A policy and what the replay adds to the facts: the level; for the ceiling only, the tools needed."""
+    """A policy and what the replay adds to the facts: the level; for the ceiling only, the tools needed.
 
-    def __init__(self, name: str, policy: Policy, level: str = "", unfair: bool = False) -> None:
-        self.name, self.policy, self.unfair = name, policy, unfair
+    One that `asks` denies nothing that is not forbidden: what it does not permit unasked is put to the user,
+    who agrees to their own calls and to no others.
+    """
+
+    def __init__(
+        self, name: str, policy: Policy, level: str = "", unfair: bool = False, asks: str = ""
+    ) -> None:
+        self.name, self.policy, self.unfair, self.asks = name, policy, unfair, bool(asks)
         self.given: list[Fact] = [("level", (Name(f"/{level}"),))] if level else []
+        self.given += [("careful", (Name(f"/{asks}"),))] if asks else []
 
     def permits(self, history: History, call: FunctionCall, needed: frozenset[str]) -> tuple[bool, str]:
         """The decision and, for a denial, the missing atoms or the forbidding rule, values left out."""
@@ -44,6 +52,8 @@ class Gate:
         session = self.policy.session(found)
         if session.holds("forbidden", CALL):
             return False, "forbidden"
+        if self.asks:
+            return session.holds("unasked", CALL), ASKED
         if session.holds("permitted", CALL):
             return True, ""
         names = {str(row[1]) for row in session.query("argument", CALL, None, None)}
@@ -65,6 +75,12 @@ class Gate:
 def ours(suite: str, level: str) -> Gate:
     sources = {name: (POLICIES / name).read_text() for name in ("common.mg", f"{suite}.mg")}
     return Gate(f"ours, {level}", load(sources), level)
+
+
+def asking(suite: str, how: str) -> Gate:
+    """Ours at its strict level, asking the user where text that was read could decide (flow.mg)."""
+    sources = {name: (POLICIES / name).read_text() for name in ("common.mg", f"{suite}.mg", "flow.mg")}
+    return Gate(f"ours, asks, {how}", load(sources), "strict", asks=how)
 
 
 def baselines(suite: str) -> list[Gate]:
@@ -93,6 +109,10 @@ class Score:
     strict: list[str] = field(default_factory=list)
     denied: dict[str, str] = field(default_factory=dict)
     """User task to the first denial of one of its own calls."""
+    questions: int = 0
+    """Put to the user over all tasks without an attack."""
+    unasked: int = 0
+    """Tasks that were done without one."""
     pairs: int = 0
     late: list[tuple[str, str]] = field(default_factory=list)
     early: list[tuple[str, str]] = field(default_factory=list)
@@ -122,6 +142,7 @@ class Replay:
         self.suite = get_suite(VERSION, suite)
         self.attack = Canary(self.suite, None)
         self.defaults = self.suite.get_injection_vector_defaults()
+        self.questions = 0
         self.text = read_suite_file(suite, "environment.yaml", self.suite.data_path)
 
     def environment(self, injections: Mapping[str, str]) -> Any:
@@ -142,7 +163,10 @@ class Replay:
             for gate in gates:
                 score = scores[gate.name]
                 score.tasks += 1
+                self.questions = 0
                 useful, _, denied = self._run(gate, user, None, plain, late=True)
+                score.questions += self.questions
+                score.unasked += useful and not denied and not self.questions
                 if denied:
                     score.denied[name] = denied
                 elif useful:
@@ -185,6 +209,9 @@ class Replay:
             call, own = calls[at]
             at += 1
             allowed, why = gate.permits(history, call, needed)
+            if not allowed and own and why == ASKED:
+                self.questions += 1
+                allowed = True
             if not allowed:
                 denied = denied or (f"{call.function}: {why}" if own else "")
                 continue
