@@ -74,6 +74,5 @@ def _list(
         "kinds": Kind.choices,
         "minutes": actions.MINUTES,
         "scopes": [(name, words, name in given["scope"]) for name, words in SCOPES.items()],
-        "issuers": actions.ISSUERS.values(),
     }
     return render(request, "oidc/list.html", context, status=why.status if why else 200)
