@@ -88,7 +88,7 @@ UNDOING = [
 """Only passed by a step that is undone."""
 COMMITTING = [
     (f"{GIT}.run", False),
-    ("spak.tools.git_commit:_head", True),
+    ("spak.tools.git_commit:head_of", True),
     ("spak.tools.git.repository:before", True),
     (f"{GIT}.run", True),
     (f"{STEP}._trouble", False),

@@ -235,7 +235,7 @@ def test_a_viewer_reads_and_does_not_write(person, platform) -> None:
     carol.page.keyboard.type("x")
     assert carol.text == SPEC
     expect(carol.page.get_by_role("button", name="Save version")).to_have_count(0)
-    expect(carol.page.locator(".task-form").get_by_role("heading", name="second")).to_be_visible()
+    expect(carol.page.locator("#properties-pane").get_by_role("heading", name="second")).to_be_visible()
     carol.page.locator('.task-form [data-fold^="step."] > summary').first.click()
     expect(carol.page.locator('.task-form [name^="kind."]').first).to_be_disabled()
     expect(carol.page.locator(".task-form .button")).to_have_count(0)
