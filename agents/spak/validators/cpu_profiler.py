@@ -108,7 +108,8 @@ class CpuProfiler:
                 try:
                     evaluation.run(bench, stack)
                 except Violation as violation:
-                    raise evaluation.explained(violation) from violation
+                    evaluation.explain(violation)  # no local name: it would keep the frame, and the arenas
+                    raise
         except Violation as violation:
             status = evaluation.blame(violation)
         except ProblemFault as fault:
@@ -205,18 +206,19 @@ class _Evaluation:
         )
         self._ok("bound", f"no sample under {bench.bound_ns()} ns")
 
-    def explained(self, violation: Violation) -> Violation:
-        """The same, or `wrong_signature` where the candidate's source has another one. Raises: Cancelled."""
+    def explain(self, violation: Violation) -> None:
+        """Raises: Violation `wrong_signature` where the candidate's source has another one; Cancelled."""
         source, bench = self.files.get("source"), self.bench
         of_c = str(self.call.options.get("source", "")).endswith(".c")
         if violation.side or violation.code not in MISLED or source is None or bench is None or not of_c:
-            return violation
+            return
         prototype = bench.problem.prototype
         why = misfit(
             prototype, source, bench.launcher, self.call.toolchain, bench.limits,
             bench.folder / "signature", self.call.cancel,
         )  # fmt: skip
-        return Violation("wrong_signature", f"{why}; it has to be {prototype.text}") if why else violation
+        if why:
+            raise Violation("wrong_signature", f"{why}; it has to be {prototype.text}") from violation
 
     def blame(self, violation: Violation) -> Literal["checked", "void", "timeout"]:
         """Write the failed check down; what a rival or the host did makes the measurement worthless."""

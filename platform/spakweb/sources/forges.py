@@ -34,6 +34,7 @@ NAMES = {GITHUB: "GitHub", GITLAB: "GitLab"}
 MOST_BYTES, TIMEOUT_S = 1 << 20, 20.0
 LONGEST = 500
 """Characters of an address of a pull request."""
+EXAMPLE = "https://git.example.org/api/v4"
 _GITHUB_COM = "github.com"
 
 
@@ -68,9 +69,9 @@ def api_of(forge: str, address: Address, given: str) -> str:
     parsed = urls.parse(given)
     inside = set(settings.SOURCE_REACH) - {"public"}
     if isinstance(parsed, urls.Trouble) or parsed.query or parsed.fragment:
-        raise _bad("This is no address of an API.", "https://git.example.org/api/v4")
+        raise _bad("This is no address of an API.", EXAMPLE)
     if parsed.scheme != "https" and not (parsed.scheme == "http" and inside):
-        raise _bad("An API is reached over https.", "https://git.example.org/api/v4")
+        raise _bad("An API is reached over https.", EXAMPLE)
     return given.rstrip("/")
 
 

@@ -64,6 +64,7 @@ def _list(
         "sources": Source.objects.filter(team=team),
         "may_manage": access.can(request.user, "source.manage", team),
         "forges": forges.NAMES,
+        "api_example": forges.EXAMPLE,
         "given": given,
         "why": why,
     }
