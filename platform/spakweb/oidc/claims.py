@@ -87,13 +87,15 @@ def verified(token: str, issuer: str) -> dict[str, Any]:
             token, public, algorithms=[name], issuer=issuer, leeway=LEEWAY_S,
             options={"require": NEEDED, "verify_aud": False},
         )  # fmt: skip
+        if not all(isinstance(found[when], int | float) for when in ("iat", "exp")):
+            _refuse("Its times are no numbers.")
         if int(found["exp"]) - int(found["iat"]) > LONGEST_LIFE_S:
             _refuse("It works for too long.")
     except jwt.ExpiredSignatureError as error:
         raise _refused("It has expired.") from error
     except jwt.ImmatureSignatureError as error:
         raise _refused("It is not valid yet.") from error
-    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise _refused("It is not signed by its issuer, or a claim is missing or odd.") from error
     return dict(found)
 
@@ -109,8 +111,9 @@ def token_id(claims: Mapping[str, Any]) -> str:
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str:
+    """The claim; empty for what is no text, and for what no database takes: half a sign, a zero byte."""
     found = claims.get(name, "")
-    return found if isinstance(found, str) and len(found) <= LONGEST_CLAIM else ""
+    return found if isinstance(found, str) and len(found) <= LONGEST_CLAIM and found.isprintable() else ""
 
 
 def _refused(why: str) -> Refused:

@@ -18,7 +18,7 @@ from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.runs import actions as runs
-from spakweb.runs import start_inputs
+from spakweb.runs import start_inputs, unsafe_text
 from spakweb.runs.models import ENDED, Run
 from spakweb.schedules import times
 from spakweb.schedules.models import Schedule
@@ -51,6 +51,7 @@ def add(
     `web.schedule_many`, `git.*`, and what inputs that do not fit raise.
     """
     access.require(user, "schedule.edit", spec)
+    unsafe_text.require_no_nul(dict(inputs or {}))
     called, line = one_line(name, 60), one_line(cron, 100)
     if not called:
         raise Refused("web.schedule_name", "A schedule needs a name.", "nightly", 422)
@@ -60,7 +61,7 @@ def add(
         )
     made = Schedule(
         spec=spec, name=called, cron=line, zone=zone.strip(), missed=missed, inputs=dict(inputs or {}),
-        source=source, ref=ref.strip(), person=user,
+        source=source, ref=ref.strip() if source else "", person=user,
         next_at=times.next_after(line, zone.strip(), clock.now()),
     )  # fmt: skip
     _given(user, made)

@@ -98,6 +98,11 @@ def test_it_is_kept_and_asked_for_by_its_etag(cast: Any, django_assert_num_queri
     assert other.status_code == 200 and other["ETag"] != first["ETag"]
 
 
+def test_an_odd_secret_asks_the_database_nothing(db: None, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):  # PostgreSQL takes no zero byte
+        assert Client().get("/badge/a%00b.svg").status_code == 404
+
+
 def test_hostile_names_are_words(cast: Any) -> None:
     name = "<script>alert(1)</script>\"'&]]>"
     image = ElementTree.fromstring(svg(name, "failed"))

@@ -172,8 +172,9 @@ def test_from_a_source_and_one_that_was_removed(cast: Any, at: Clock, db: None) 
 
 def test_inputs_are_judged_when_it_is_added_and_when_it_is_due(cast: Any, at: Clock, db: None) -> None:
     spec = create_spec(cast["alice"], cast.team, "weather", WITH_INPUT)
-    with pytest.raises(Refused):
-        actions.add(cast["bob"], spec, "daily", "0 0 * * *", inputs={"town": "Ulm"})
+    for wrong in ({"town": "Ulm"}, {"city": "U\0lm"}):
+        with pytest.raises(Refused):
+            actions.add(cast["bob"], spec, "daily", "0 0 * * *", inputs=wrong)
     made = actions.add(cast["bob"], spec, "daily", "0 0 * * *", inputs={"city": "Ulm"})
     at(made.next_at)
     [run] = swept()

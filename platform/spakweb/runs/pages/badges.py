@@ -42,6 +42,8 @@ SVG = (
 @require_safe
 def by_link(request: HttpRequest, secret: str) -> HttpResponse:
     """The badge of whoever has the address."""
+    if not secret.isprintable():  # PostgreSQL asks for nothing with a zero byte
+        raise Http404
     return _shown(request, get_object_or_404(_badges(), key=secret, public=False))
 
 
