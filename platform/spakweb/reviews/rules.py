@@ -126,10 +126,27 @@ def of_people(patch: Patch) -> list[str]:
     if not any(map(_by_admin, approvals)) and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
     found += _by_roles(patch, latest, approvals)
-    last = {one.user_id: one for one in Verdict.objects.filter(revision__in=same_work(latest)).order_by("pk")}
-    if any(not one.approves for one in last.values()):
+    if _is_refused(patch, latest):
         found.append("who asked for changes to approve it, or a new revision")
     return found
+
+
+def _is_refused(patch: Patch, latest: Revision) -> bool:
+    """Whether the last word of somebody on this text, or on one that differs in formatting at most, asks for
+    changes. Who has written a revision since can not approve it: of them only this revision's words count."""
+    said = list(Verdict.objects.filter(revision__patch=patch).select_related("revision").order_by("pk"))
+    if all(one.approves for one in said):
+        return False
+    counted, wrote = same_work(latest), authors(patch)
+    keys, texts = {one.pk for one in counted}, {one.text for one in counted}
+    last: dict[int, Verdict] = {}
+    for one in said:
+        if one.revision_id in keys or (
+            one.user_id not in wrote
+            and any(same_meaning(patch.spec, one.revision.text, text) for text in texts)
+        ):
+            last[one.user_id] = one
+    return any(not one.approves for one in last.values())
 
 
 def _by_roles(patch: Patch, latest: Revision, approvals: list[Verdict]) -> list[str]:

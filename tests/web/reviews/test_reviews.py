@@ -136,6 +136,32 @@ def test_a_refusal_holds_a_patch_until_it_is_answered(cast: Any, both: Patch) ->
     assert actions.merge(cast["bob"], both, 1).number == 2
 
 
+def test_a_refusal_outlives_what_approvals_outlive(cast: Any, both: Patch) -> None:
+    """Else an author answers a request for changes with a blank: the approvals stay and it falls."""
+    text, held = both.latest.text, "who asked for changes to approve it, or a new revision"
+    actions.judge(cast["alice"], both, 1, True)
+    actions.judge(cast["rita"], both, 1, False, "Why docs?")
+    actions.revise(cast["bob"], both, 1, text.replace("  START", "    START"))
+    assert rules.missing(both) == [held]
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], both, 2)
+    actions.revise(cast["bob"], both, 2, text.replace('"docs"', '"src"'))
+    assert rules.missing(both) == ["1 more to approve it"]
+    actions.judge(cast["rita"], both, 3, True)
+    actions.revise(cast["bob"], both, 3, text)
+    assert held in rules.missing(both)
+    actions.judge(cast["rita"], both, 4, True)
+    assert rules.missing(both) == []
+
+
+def test_a_refusal_of_who_revises_it_is_answered_by_that(cast: Any, both: Patch) -> None:
+    """They approve no patch that they wrote a revision of: it would wait for ever."""
+    actions.judge(cast["rita"], both, 1, False, "The layout.")
+    actions.revise(cast["rita"], both, 1, both.latest.text.replace("  START", "    START"))
+    actions.judge(cast["alice"], both, 2, True)
+    assert rules.missing(both) == []
+
+
 def test_what_widens_needs_an_admin(cast: Any) -> None:
     text = cast.spec.head.text.replace(TWO, SHELL)
     patch = actions.propose(cast["bob"], cast.spec, text, 1, "Run something")
