@@ -134,17 +134,22 @@ def of_people(patch: Patch) -> list[str]:
 def _is_refused(patch: Patch, latest: Revision) -> bool:
     """Whether the last word of somebody on this text, or on one that differs in formatting at most, asks for
     changes. Who has written a revision since can not approve it: of them only this revision's words count."""
-    said = list(Verdict.objects.filter(revision__patch=patch).select_related("revision").order_by("pk"))
+    rows = Verdict.objects.filter(revision__patch=patch).select_related("revision").order_by("pk")
+    said = list(rows.defer("revision__text"))
     if all(one.approves for one in said):
         return False
     counted, wrote = same_work(latest), authors(patch)
-    keys, texts = {one.pk for one in counted}, {one.text for one in counted}
+    keys, hashes = {one.pk for one in counted}, {one.content_hash for one in counted}
+    newest = {one.user_id: one.pk for one in said}  # a text is read for one verdict of each person at most
     last: dict[int, Verdict] = {}
     for one in said:
-        if one.revision_id in keys or (
-            one.user_id not in wrote
-            and any(same_meaning(patch.spec, one.revision.text, text) for text in texts)
-        ):
+        alike = one.revision_id in keys
+        if not alike and one.user_id not in wrote:
+            alike = one.revision.content_hash in hashes or (
+                newest[one.user_id] == one.pk
+                and any(same_meaning(patch.spec, one.revision.text, other.text) for other in counted)
+            )
+        if alike:
             last[one.user_id] = one
     return any(not one.approves for one in last.values())
 
@@ -193,8 +198,11 @@ def for_an_admin(patch: Patch, revision: Revision) -> str:
         return "it widens what the spec may do"
     if patch.spec.review_rules.privileged_by_admin and reading.marked:
         return f"it makes {plural(len(reading.marked), 'privileged change')}"
-    if revision.checks.filter(name="actions", state=Check.State.LOOK).exists():
+    found = revision.checks.filter(name="actions").values_list("state", flat=True).first()
+    if found == Check.State.LOOK:
         return "it permits actions that were denied"
+    if found == Check.State.FAILED and _acted(patch.spec).exists():
+        return "its recorded actions could not be judged"
     return ""
 
 

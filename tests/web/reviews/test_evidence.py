@@ -142,6 +142,19 @@ def test_a_merge_waits_until_it_is_known_what_it_permits(cast: Any, patch: Patch
     assert rules.missing(patch) == []
 
 
+def test_recorded_actions_that_could_not_be_judged_need_an_admin(cast: Any) -> None:
+    """What it newly permits is not known then, as before the check ends."""
+    run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
+    type(run).objects.filter(pk=run.pk).update(count=5)
+    text = cast.spec.head.text.replace("success ->", "success -> nowhere, timeout ->", 1)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
+    assert checked(patch)["actions"][0] == "failed"
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == ["an admin to approve it, since its recorded actions could not be judged"]
+    actions.judge(cast["alice"], patch, 1, True)
+    assert rules.missing(patch) == []
+
+
 def test_the_first_runs_after_the_check_are_judged_before_the_merge(cast: Any, patch: Patch) -> None:
     """It found nothing to judge then; what the patch newly permits is known from these runs alone."""
     assert checked(patch)["actions"][0] == "nothing"
