@@ -103,6 +103,19 @@ def test_no_new_commit_carries_a_file_of_secrets_out(push: Push, repo: Path, ser
     assert [request[0] for request in server.seen] == ["GET"] and git(server.bare, "for-each-ref") == ""
 
 
+def test_no_file_of_secrets_goes_out_where_history_cannot_be_read(
+    push: Push, repo: Path, server: Any
+) -> None:
+    """git's log ends where a parent has no tree; the pack of what is new is made all the same."""
+    assert push().exit == 0
+    tree = git(repo, "rev-parse", "HEAD^{tree}")
+    there = at(server)
+    commit(repo, ".env", "PASSWORD=hunter22\n")
+    commit(repo, "b.txt", "two\n")
+    (repo / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    assert refused(push()) == "git_push.failed" and at(server) == there
+
+
 def test_nothing_of_the_repository_decides(push: Push, repo: Path, server: Any, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     for name, value in (

@@ -68,8 +68,9 @@ def parts(data):
 def text(data):
     return data.decode("utf-8", "backslashreplace")
 
-# Each change of a file in the commits below the tips, as raw rows of git with paths: those listed in time.
-def rows_of_history(tips):
+# Each change of a file in the commits below the tips, as raw rows of git with paths: those listed in time,
+# or `whole` all of them.
+def rows_of_history(tips, whole=False):
     with open(own + "/tips", "w", encoding="ascii") as file:
         file.write("\n".join(tips) + "\n")
     words = ("log", "--ignore-missing", "--stdin", "-m", "--root", "--raw", "--no-abbrev", "--no-renames",
@@ -90,6 +91,8 @@ def rows_of_history(tips):
                 elif item.strip().startswith(b":"):
                     row = item.strip()[1:].split()
         clock.cancel()
+    if whole and said.returncode:
+        stop("failed", "git log cannot list all new commits", "is it sound, and no partial clone?")
 
 # Hashes of what stood in files of secrets, the newest first, each with one of its paths.
 def secrets_of_history():
@@ -133,7 +136,7 @@ if "push" in order:
     if count > order["commits"]:
         stop("size", "%d commits are new, at most %d can be" % (count, order["commits"]))
     pattern = re.compile(order["secret"], re.I | re.S)
-    secret = [text(path) for _, path in rows_of_history(tips) if pattern.fullmatch(text(path))]
+    secret = [text(path) for _, path in rows_of_history(tips, True) if pattern.fullmatch(text(path))]
     if secret:
         stop("secret", "a new commit holds or held %s, a file of secrets" % ascii(secret[0]),
              "take it out of every commit that goes out")
