@@ -176,3 +176,26 @@ def test_a_spec_that_asks_for_a_guard_does_not_open_it(own: str) -> None:
     with pytest.raises(PolicyError) as caught:
         compiled(Law(all_shipped()), f"guard(/flow).\n{own}", {})
     assert caught.value.code == "policy.closed"
+
+
+@pytest.mark.parametrize(
+    "own", ["guard (/flow).", "guard\n(/flow).", "guard(X) :- X = /flow.", "guard(X) :- one(X). one(/flow)."]
+)
+def test_a_guard_stands_however_it_is_written(own: str) -> None:
+    assert "tainted" in {fold.name for fold in compiled(Law(all_shipped()), own, {}).folds.values()}
+
+
+def test_a_guard_adds_no_rows_to_what_the_levels_above_rest_on() -> None:
+    """Its rules are the shipped ones, but the level that asks for it chose that they stand."""
+    operator = "permitted(A) :- tool(A, /deploy), reads_all(A).\nreads_all(A) :- tool(A, /x)."
+    lifted = "forbidden(A) :- tool(A, /deploy), !leaves(A, /network).\nleaves(A, /x) :- tool(A, /x)."
+    for law, spec in (
+        (Law(all_shipped(), {"op.mg": operator}), "guard(/flow)."),
+        (Law(all_shipped(), {}, {"rules.mg": operator}), "guard(/flow)."),
+        (Law(all_shipped(), {"op.mg": lifted}), "guard(/flow)."),
+        (Law(all_shipped(), {"op.mg": lifted}, {"rules.mg": "guard(/flow)."}), ""),
+    ):
+        with pytest.raises(PolicyError) as caught:
+            compiled(law, spec, {})
+        assert caught.value.code == "policy.closed"
+    assert compiled(Law(all_shipped(), {"op.mg": operator + "guard(/flow)."}), "guard(/flow).", {})

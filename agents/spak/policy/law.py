@@ -10,7 +10,7 @@ file.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,8 @@ SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
 GUARD = "guard_"
 """What the names of the shipped files begin with that stand where they are asked for."""
+_ANY = "*"
+"""The guard of a rule that names none, `guard(X) :- wanted(X)`: each may be meant."""
 OPERATOR, TEAM = "operator/", "team/"
 """What the names of the operator's files and of a team's begin with, in findings and proofs."""
 
@@ -61,13 +63,19 @@ class Law:
         operator = {OPERATOR + name: text for name, text in self.operator.items()}
         added = {**operator, **{TEAM + name: text for name, text in self.team.items()}}
         wanted = {f"{GUARD}{name}.mg" for text in (*added.values(), *more) for name in _guards(text)}
+        all_stand = f"{GUARD}{_ANY}.mg" in wanted
         shipped = {
             name: text
             for name, text in self.shipped.items()
             if not name.startswith(GUARD)
-            or (name in wanted and name.removeprefix(GUARD) not in self.operator)
+            or ((all_stand or name in wanted) and name.removeprefix(GUARD) not in self.operator)
         }
         return {**shipped, **added}
+
+    @property
+    def team_files(self) -> frozenset[str]:
+        """The names that findings and proofs give the team's texts."""
+        return frozenset(TEAM + name for name in self.team)
 
     def to_json(self) -> dict[str, Any]:
         """The members of `genesis.rules.policy`; levels that say nothing are left out."""
@@ -123,9 +131,12 @@ def compiled(
         wrong += [Finding("policy.fold", "error", message, fold.place) for fold in made.folds.values()]
     if is_closed:
         above = [name for name in sources if not name.startswith(TEAM)]
+        upper, both = replace(law, team={}).sources, law.sources
         if law.team:
-            wrong += _added(made, above, {*sources} - {*above}, "team")
+            wrong += _added(made, upper, {*both} - {*upper} - {*law.team_files}, "team")
+            wrong += _added(made, above, law.team_files, "team")
         if own:
+            wrong += _added(made, both, {*sources} - {*both}, "spec")
             wrong += _added(made, list(sources), own, "spec")
     if wrong:
         first = wrong[0]
@@ -135,14 +146,11 @@ def compiled(
 
 def _guards(text: str) -> list[str]:
     """The names of the guards that a text asks for, by a fact or a rule: `flow` of `guard(/flow).`"""
-    if "guard(" not in text:
+    if "guard" not in text:
         return []
     heads = (clause.head for clause in parse(text, SPEC).clauses if clause.head.key == ("guard", 1))
-    return [
-        str(head.args[0].value).removeprefix("/")
-        for head in heads
-        if isinstance(head.args[0], Const) and type(head.args[0].value) is str
-    ]
+    asked = (head.args[0] for head in heads)
+    return [str(arg.value).removeprefix("/") if isinstance(arg, Const) else _ANY for arg in asked]
 
 
 def _stated(made: Policy, own: Collection[str]) -> Iterator[Finding]:
