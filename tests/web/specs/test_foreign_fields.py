@@ -40,8 +40,8 @@ def patterns(found: list[Any]) -> Iterator[URLPattern]:
 
 
 def test_no_page_goes_without_the_token() -> None:
-    """The API asks for it itself where a session comes (tests/web/api/test_api.py); who signs in by an id token
-    has no session."""
+    """The API asks for it itself where a session comes (tests/web/api/test_api.py); an id token comes without
+    a session."""
     free = [
         str(item.name)
         for item in patterns(get_resolver().url_patterns)
