@@ -68,3 +68,24 @@ def test_a_run_without_blobs_syncs_its_records_alone(tmp_path: Path, order: list
     order.clear()
     FileLedgers(tmp_path).open("r1").close()
     assert order == ["ledger"]
+
+
+def test_after_a_sync_that_failed_a_blob_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second fsync of the same file says that all is well, and may not be so."""
+
+    def fails(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    store = blobs.FileBlobs(tmp_path / "blobs")
+    digest = store.put(b"bytes")
+    (path,) = (tmp_path / "blobs").glob("*/*")
+    with path.open("rb") as before:  # held, so that its number is not given to another file
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fails)
+            with pytest.raises(blobs.LedgerError, match="flushing blobs"):
+                store.flush()
+        store.flush()
+        assert path.stat().st_ino != os.fstat(before.fileno()).st_ino
+    assert store.get(digest) == b"bytes"

@@ -32,6 +32,7 @@ class FileBlobs:
         self._unsynced: dict[Path, None] = {}
         self._inherited = writable and folder.is_dir() and any(folder.iterdir())
         """There are blobs of a writer before, who may have died before it synced them."""
+        self._failed = False
 
     def put(self, data: bytes) -> str:
         """Keep the bytes; the same bytes twice are kept once.
@@ -67,6 +68,8 @@ class FileBlobs:
     def flush(self) -> None:
         """Make everything put so far durable: each new file, then each folder that gained one."""
         try:
+            if self._failed:
+                self._write_again()
             if self._inherited:
                 self._sync_inherited()
             if not self._unsynced:
@@ -77,6 +80,7 @@ class FileBlobs:
                 self._sync(folder)
             self._sync(self.folder)
         except OSError as error:
+            self._failed = True
             raise typed(error, "flushing blobs", self.folder) from error
         self._unsynced.clear()
 
@@ -113,6 +117,13 @@ class FileBlobs:
                 raise
         except OSError as error:
             raise typed(error, "writing a blob", path) from error
+
+    def _write_again(self) -> None:
+        """After a failed sync the system may call pages clean that never reached the disk."""
+        names = self.names() if self._inherited else (path.name for path in list(self._unsynced))
+        for name in names:
+            self._write(self._path(name), self._path(name).read_bytes())
+        self._failed = False
 
     def _sync_inherited(self) -> None:
         fd = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
