@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from platform_kit import free_port
+from platform_kit import free_port, missing
 from process_kit import until
 from sources_kit import NAME, Repository
 from spakweb.runs.models import Run
@@ -58,7 +58,7 @@ def hears(port: int) -> bool:
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     if not SSHD:
-        pytest.skip("OpenSSH's server is not on this machine: apt-get install openssh-server")
+        missing("OpenSSH's server", "openssh-server")
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     made = Daemon(tmp_path / "sshd", free_port())
