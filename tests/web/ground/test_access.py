@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,25 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
+from address_table import (
+    ADMIN,
+    ALLAUTH,
+    API,
+    BY_TOKEN,
+    EDITOR,
+    GIVEN_TO_ALLAUTH,
+    LET_IN_AND_TOLD,
+    OF_OPERATORS,
+    OLD,
+    OPEN_ALLAUTH,
+    OPEN_ARGS,
+    OPEN_ROUTES,
+    OWN_ROUTES,
+    REVIEWER,
+    TEAM_ROUTES,
+    VIEWER,
+    Route,
+)
 from page_addresses_kit import PAGES, RECENT
 from run_rows_kit import begun, with_file
 from spak.outer.experiments import Plan
@@ -40,220 +57,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 PEOPLE = {Role.VIEWER: "vera", Role.EDITOR: "bob", Role.REVIEWER: "rita", Role.ADMIN: "alice"}
 REFUSED = {403, 404}
-
-
-@dataclass(frozen=True)
-class Route:
-    """How an address is asked and the least role that is let in. `least` None: whoever is signed in."""
-
-    least: Role | None
-    method: str = "get"
-    given: dict[str, Any] = field(default_factory=dict)
-    args: tuple[str, ...] = ("team",)
-    body: str = ""
-    """What is sent as JSON."""
-
-
-SPEC = ("team", "spec")
-RUN = ("team", "run")
-SUITE = ("team", "suite")
-SOURCE = ("team", "source")
-PATCH = ("team", "spec", "patch")
-VERSION = ("team", "spec", "number")
-VIEWER, EDITOR, REVIEWER, ADMIN = Role
-ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
-DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
-
-RULE = {
-    "name": "b", "kind": "github", "repository": "a/b", "ref": "main", "audience": "https://spak.example",
-    "minutes": "15",
-}  # fmt: skip
-REVISED = json.dumps({"text": "task A { }", "revision": 1})
-
-TEAM_ROUTES = {
-    "spak-team-home": Route(VIEWER),
-    "spak-team-members": Route(VIEWER),
-    "spak-team-keep": Route(ADMIN, "post", {"days": "30"}),
-    "spak-member-role": Route(ADMIN, "post", {"role": "viewer"}, ("team", "member")),
-    "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
-    "spak-team-rules": Route(VIEWER),
-    "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
-    "spak-team-commands-save": Route(ADMIN, "post", {"text": ""}),
-    "spak-named-role": Route(ADMIN, "post", {"name": "security"}),
-    "spak-named-role-remove": Route(ADMIN, "post", {}, ("team", "role")),
-    "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
-    "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
-    "spak-audit": Route(ADMIN),
-    "spak-audit-export": Route(ADMIN),
-    "spak-fleet": Route(VIEWER),
-    "spak-oidc-list": Route(ADMIN),
-    "spak-oidc-new": Route(ADMIN, "post", RULE),
-    "spak-oidc-remove": Route(ADMIN, "post", {}, ("team", "rule")),
-    "spak-webhook-list": Route(ADMIN),
-    "spak-webhook-new": Route(ADMIN, "post", {"url": "https://ci.example/", "event": "failed"}),
-    "spak-webhook": Route(ADMIN, args=("team", "webhook")),
-    "spak-webhook-do": Route(ADMIN, "post", {"do": "test"}, ("team", "webhook")),
-    "spak-source-list": Route(VIEWER),
-    "spak-source-new": Route(
-        ADMIN, "post", {"name": "b", "url": "https://git.example/b.git", "refs": "main"}
-    ),
-    "spak-source": Route(VIEWER, args=SOURCE),
-    "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
-    "spak-schedule-list": Route(VIEWER),
-    "spak-schedule-new": Route(
-        EDITOR, "post", {"spec": "small", "name": "b", "cron": "0 6 * * *", "zone": "UTC", "missed": "skip"}
-    ),
-    "spak-schedule-do": Route(EDITOR, "post", {"do": "off"}, ("team", "schedule")),
-    "spak-spec-list": Route(VIEWER),
-    "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
-    "spak-spec-import": Route(EDITOR, "post"),
-    "spak-gallery": Route(VIEWER),
-    "spak-gallery-copy": Route(EDITOR, "post", {}, ("team", "name")),
-    "spak-spec-detail": Route(VIEWER, args=SPEC),
-    "spak-spec-history": Route(VIEWER, args=SPEC),
-    "spak-spec-compare": Route(VIEWER, args=SPEC),
-    "spak-spec-health": Route(VIEWER, args=SPEC),
-    "spak-spec-save": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
-    "spak-spec-badge": Route(ADMIN, "post", {"who": "link"}, SPEC),
-    "spak-spec-archive": Route(ADMIN, "post", {}, SPEC),
-    "spak-draft-drop": Route(VIEWER, "post", {}, SPEC),
-    "spak-version-detail": Route(VIEWER, args=VERSION),
-    "spak-version-download": Route(VIEWER, args=VERSION),
-    "spak-version-restore": Route(EDITOR, "post", {}, VERSION),
-    "spak-version-tag": Route(REVIEWER, "post", {"name": "stable"}, VERSION),
-    "spak-tag-remove": Route(REVIEWER, "post", {}, ("team", "spec", "tag")),
-    "spak-editor": Route(VIEWER, args=SPEC),
-    "spak-editor-ask": Route(VIEWER, "post", {}, ("team", "spec", "what"), ASKED),
-    "spak-editor-draft": Route(EDITOR, "post", {}, SPEC, DRAFT),
-    "spak-editor-token": Route(VIEWER, args=SPEC),
-    "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("team", "key")),
-    "spak-old-run-events": Route(VIEWER, args=("key",)),
-    "spak-old-team-events": Route(VIEWER),
-    "spak-old-team-runs": Route(VIEWER),
-    "spak-team-events": Route(VIEWER),
-    "spak-reviews": Route(VIEWER),
-    "spak-review-rules": Route(VIEWER),
-    "spak-review-rules-save": Route(ADMIN, "post", {"approvals": "1"}),
-    "spak-patch-list": Route(VIEWER, args=SPEC),
-    "spak-patch-propose": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
-    "spak-spec-protect": Route(ADMIN, "post", {"approvals": "1"}, SPEC),
-    "spak-patch": Route(VIEWER, args=PATCH),
-    "spak-patch-status": Route(VIEWER, args=PATCH),
-    "spak-patch-graph": Route(VIEWER, args=PATCH),
-    "spak-patch-text": Route(VIEWER, args=PATCH),
-    "spak-patch-conflicts": Route(VIEWER, args=PATCH),
-    "spak-patch-viewed": Route(VIEWER, "post", {"part": "tasks/a", "digest": "x"}, PATCH),
-    "spak-spec-blame": Route(VIEWER, args=SPEC),
-    "spak-spec-history-file": Route(VIEWER, args=SPEC),
-    "spak-patch-editor": Route(VIEWER, args=PATCH),
-    "spak-patch-revise": Route(EDITOR, "post", {}, PATCH, REVISED),
-    "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
-    "spak-suite-list": Route(VIEWER),
-    "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),
-    "spak-suite-bring": Route(EDITOR, "post", {"name": "brought"}),
-    "spak-suite": Route(VIEWER, args=SUITE),
-    "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
-    "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
-    "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),
-    "spak-campaign-list": Route(VIEWER),
-    "spak-spec-campaigns": Route(VIEWER, args=SPEC),
-    "spak-campaign-begin": Route(EDITOR, "post", {}, SPEC),
-    "spak-campaign": Route(VIEWER, args=("team", "number")),
-    "spak-campaign-ledger": Route(VIEWER, args=("team", "number")),
-    "spak-campaign-control": Route(EDITOR, "post", {"do": "pause"}, ("team", "number")),
-    "spak-run-keep": Route(EDITOR, "post", {"new": "kept"}, RUN),
-    "spak-spec-findings": Route(VIEWER, args=SPEC),
-    "spak-run-list": Route(VIEWER),
-    "spak-run-compare": Route(VIEWER),
-    "spak-run-import": Route(EDITOR, "post"),
-    "spak-run-view": Route(EDITOR, "post", {"name": "mine", "query": "mine=1"}),
-    "spak-run-bulk": Route(EDITOR, "post", {"do": "cancel", "run": "live-run"}),
-    "spak-run": Route(VIEWER, args=RUN),
-    "spak-run-head": Route(VIEWER, args=RUN),
-    "spak-run-live": Route(VIEWER, args=RUN),
-    "spak-run-record": Route(VIEWER, args=(*RUN, "seq")),
-    "spak-run-prompt": Route(VIEWER, args=(*RUN, "seq")),
-    "spak-run-answer": Route(EDITOR, "post", {"of": "x", "text": "word"}, RUN),
-    "spak-run-decide": Route(REVIEWER, "post", {"of": "x", "decision": "approve"}, RUN),
-    "spak-run-control": Route(EDITOR, "post", {"do": "pause"}, RUN),
-    "spak-run-delete": Route(ADMIN, "post", {}, RUN),
-    "spak-run-labels": Route(EDITOR, "post", {"labels": "a"}, RUN),
-    "spak-run-check": Route(VIEWER, "post", {}, RUN),
-    "spak-run-fork": Route(EDITOR, args=RUN),
-    "spak-run-fork-go": Route(EDITOR, "post", {"at": "1"}, RUN),
-    "spak-run-export": Route(VIEWER, args=RUN),
-    "spak-run-log": Route(VIEWER, args=RUN),
-    "spak-run-report": Route(VIEWER, args=RUN),
-    "spak-run-patch": Route(VIEWER, args=RUN),
-    "spak-branch-ask": Route(EDITOR, "post", {"name": "spak/one"}, RUN),
-    "spak-branch-decide": Route(REVIEWER, "post", {"decision": "approve"}, (*RUN, "branch")),
-    "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
-    "spak-run-files": Route(VIEWER, args=RUN),
-    "spak-team-runs": Route(VIEWER),
-    "spak-run-new": Route(EDITOR, args=SPEC),
-    "spak-run-start": Route(EDITOR, "post", {}, SPEC),
-    "spak-run-bring": Route(EDITOR, "post", {}, SPEC),
-}
-API = "spak-api-"
-"""Addresses with a table of their own: tests/api_table.py."""
-OLD = ("spak-old-run-events", "spak-old-team-events", "spak-old-team-runs")
-"""Addresses of 0.1, which lead to those of today."""
-BY_TOKEN = {
-    *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
-    *OLD,
-    *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch"),
-}
-"""What a program may ask with a token."""
-LET_IN_AND_TOLD = {
-    "spak-suite-bring": 400,
-    **dict.fromkeys(OLD, 301),
-    "spak-run-bring": 400,
-    "spak-experiment-begin": 400,
-    "spak-campaign-begin": 400,
-    "spak-run-keep": 409,
-    **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
-    **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
-}
-"""There is no file in what is sent, nobody asked what is answered, and the run has not ended."""
-OWN_ROUTES = {
-    "spak-home": Route(None, args=()),
-    "spak-palette": Route(None, args=()),
-    "spak-first-away": Route(None, "post", {}, ()),
-    "spak-account": Route(None, args=()),
-    "spak-token-new": Route(None, args=()),
-    "spak-token-rotate": Route(None, args=("token",)),
-    "spak-token-revoke": Route(None, "post", {}, ("token",)),
-    "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
-}
-OPEN_ROUTES = {
-    "spak-badge",
-    "spak-badge-public",
-    "spak-oidc-exchange",
-    "spak-theme",
-    "spak-healthz",
-    "spak-readyz",
-    "spak-metrics",
-    "spak-join",
-}
-"""Nobody need sign in for these."""
-OPEN_ARGS = {"spak-join": ("secret",), "spak-badge": ("secret",), "spak-badge-public": ("team", "spec")}
-OF_OPERATORS = {"spak-metrics"}
-"""It judges whoever asks by itself (test_metrics.py)."""
-ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
-"""Addresses of the library, which guards them itself; test_allauth_asks_for_a_sign_in looks at them."""
-OPEN_ALLAUTH = {
-    *("account_login", "account_signup", "account_logout", "account_inactive", "account_reset_password"),
-    *("account_reset_password_done", "account_reset_password_from_key", "account_confirm_email"),
-    *(
-        "account_reset_password_from_key_done",
-        "account_email_verification_sent",
-        "account_request_login_code",
-    ),
-    *("account_confirm_login_code", "mfa_authenticate", "mfa_login_webauthn", "mfa_signup_webauthn"),
-    *("mfa_trust", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup"),
-    *("openid_connect_login", "openid_connect_callback"),
-}
-GIVEN_TO_ALLAUTH = {"uidb36": "1", "key": "x-y", "pk": 1, "provider_id": "oidc"}
 
 
 def patterns(resolver: Any) -> Iterator[URLPattern]:
