@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 
@@ -66,6 +67,12 @@ def made() -> Cast:
         Membership.objects.create(team=team, user=people[name], role=role)
     spec = create_spec(people["alice"], team, "small", TEXT)
     return Cast(people, team, spec, other, create_spec(people["charlie"], other, "small", TEXT))
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted_yet() -> None:
+    """The cache counts attempts by people's numbers, which those of other tests had too."""
+    cache.clear()
 
 
 @pytest.fixture

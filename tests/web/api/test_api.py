@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
@@ -33,7 +32,6 @@ INPUTS = 'AGENT a LEVEL 1 { INPUTS { size: int = 2 } START -> b TASK b { GOAL: "
 @pytest.fixture
 def ci(cast: Any) -> Client:
     """A program with all scopes, of bob's."""
-    cache.clear()
     _, secret = tokens.make(cast["bob"], "ci", 7, cast.team, ["start", "answer", "review"])
     return Client(headers={"authorization": f"Bearer {secret}"})
 

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -30,7 +29,6 @@ def program(cast: Any, who: str, *scopes: str) -> Client:
 @pytest.fixture
 def ci(cast: Any) -> Client:
     """A program of bob's with the scope review."""
-    cache.clear()
     return program(cast, "bob", "review")
 
 
@@ -219,7 +217,6 @@ WRITES = (
 @pytest.mark.parametrize(("address", "body"), WRITES)
 def test_it_needs_the_scope_and_the_role(cast: Any, patch: Patch, address: str, body: Any) -> None:
     """An editor's token with the scope review; strangers learn nothing."""
-    cache.clear()
     everything_else = program(cast, "bob", "start", "answer", "edit")
     assert post(everything_else, "patches/1/" + address, body).status_code == 403
     proposed = {"text": "x", "base_version": 1, "title": "t"}
@@ -233,7 +230,6 @@ def test_it_needs_the_scope_and_the_role(cast: Any, patch: Patch, address: str, 
 
 
 def test_looking_needs_no_scope(cast: Any, patch: Patch) -> None:
-    cache.clear()
     viewer = program(cast, "vera")
     for address in (
         "patches/", "patches/1/revisions/", "patches/1/revisions/1/", "patches/1/verdicts/",

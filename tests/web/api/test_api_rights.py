@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
@@ -94,7 +93,6 @@ def world(first_cast: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def quiet(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is queued, and no limit is in the way."""
-    cache.clear()
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
     monkeypatch.setattr(base, "READS_PER_MINUTE", 10_000)
     monkeypatch.setattr(base, "WRITES_PER_MINUTE", 10_000)

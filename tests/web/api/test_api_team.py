@@ -7,7 +7,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
@@ -39,7 +38,6 @@ def post(client: Client, address: str, body: Any = None, **headers: str) -> Any:
 @pytest.fixture
 def ci(cast: Any, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
-    cache.clear()
     return program(cast["bob"], cast.team, "start")
 
 

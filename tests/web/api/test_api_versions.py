@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from spakweb.reviews.protection import protect
@@ -26,7 +25,6 @@ def program(user: Any, team: Any, *scopes: str) -> Client:
 @pytest.fixture
 def ci(cast: Any) -> Client:
     """A program of rita's, a reviewer, that may edit."""
-    cache.clear()
     return program(cast["rita"], cast.team, "edit")
 
 

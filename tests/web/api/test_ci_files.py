@@ -17,7 +17,6 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from django.core.cache import cache
 
 from issuer_kit import Issuer
 from runs_kit import tables
@@ -60,7 +59,6 @@ def platform(
 
     with tables():
         yield live_server.url, job
-    cache.clear()
 
 
 def checkout(tmp_path: Path) -> Path:

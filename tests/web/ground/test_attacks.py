@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
 
@@ -279,15 +278,7 @@ def test_too_many_tries_have_a_page_that_says_so(client: Any, rf: Any) -> None:
     assert b"That was too often" in answer.content
 
 
-@pytest.fixture
-def own_limits() -> Iterator[None]:
-    """What a test uses up of the limits of sign-ins is given back."""
-    cache.clear()
-    yield
-    cache.clear()
-
-
-def test_a_locked_out_sign_in_is_answered_429(cast: Any, own_limits: None) -> None:
+def test_a_locked_out_sign_in_is_answered_429(cast: Any) -> None:
     client = cast.client()
     codes = [
         client.post("/account/login/", {"login": "bob", "password": "wrong"}).status_code for _ in range(12)
@@ -299,7 +290,7 @@ def test_a_locked_out_sign_in_is_answered_429(cast: Any, own_limits: None) -> No
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])
 def test_a_locked_out_sign_in_says_when_to_try_again(
-    cast: Any, own_limits: None, monkeypatch: pytest.MonkeyPatch, accept: str
+    cast: Any, monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     client, started = cast.client(), time.time()
 
@@ -318,9 +309,7 @@ def test_a_locked_out_sign_in_says_when_to_try_again(
     assert "_auth_user_id" in client.session
 
 
-def test_every_answer_of_too_many_tries_says_when_to_try_again(
-    db: None, client: Any, own_limits: None
-) -> None:
+def test_every_answer_of_too_many_tries_says_when_to_try_again(db: None, client: Any) -> None:
     answers = [client.post("/account/password/reset/", {"email": "who@example.org"}) for _ in range(7)]
     assert answers[-1].status_code == 429 and answers[-1]["Retry-After"] == "60"
 

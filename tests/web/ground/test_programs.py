@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -24,12 +23,6 @@ from spakweb.runs.pages import json_lists
 from spakweb.teams import bearer, tokens
 from spakweb.teams.models import Membership, Role, Token
 from token_kit import LIST, asked_again, program
-
-
-@pytest.fixture(autouse=True)
-def no_wrong_ones() -> Iterator[None]:
-    yield
-    cache.clear()
 
 
 @pytest.fixture

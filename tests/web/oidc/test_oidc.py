@@ -17,7 +17,6 @@ from typing import Any
 
 import jwt
 import pytest
-from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.utils import timezone
@@ -43,7 +42,6 @@ def issuer(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
     with Issuer() as made:
         yield made
     keys.forget()
-    cache.clear()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,13 +19,6 @@ from spakweb.specs.badges import choose
 from spakweb.specs.models import Badge
 
 PUBLIC = "/badge/kernel-tuners/small.svg"
-
-
-@pytest.fixture(autouse=True)
-def no_old_images() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def run(version: Any, key: str, state: str, **more: Any) -> Run:

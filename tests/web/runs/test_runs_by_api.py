@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
@@ -47,7 +46,6 @@ def post(client: Client, address: str, body: Any = None, **headers: str) -> Any:
 def ci(cast: Any, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A program of bob's that starts runs of texts too."""
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
-    cache.clear()
     return program(cast["bob"], cast.team, "start", "edit")
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 
@@ -145,7 +144,6 @@ def test_an_editor_asks_and_a_reviewer_approves_or_declines(
 
 
 def test_a_program_asks_and_never_approves(cast: Any, changed: Run) -> None:
-    cache.clear()
     _, secret = tokens.make(cast["rita"], "ci", 7, None, ["start"])
     ci = Client(headers={"authorization": f"Bearer {secret}"})
     place = f"/api/v1/teams/kernel-tuners/runs/{changed.key}/branches/"

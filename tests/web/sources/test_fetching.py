@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from sources_kit import Host, Repository
@@ -100,7 +99,6 @@ def test_a_case_of_a_run_from_a_source_has_the_same_files(
 def test_a_program_starts_one_and_is_told_of_the_commit(
     cast: Any, source: Source, repository: Repository
 ) -> None:
-    cache.clear()
     commit = repository.commit(FILES, "refs/heads/release/1")
     _, secret = tokens.make(cast["bob"], "ci", 7, cast.team, ["start"])
     ci = Client(headers={"authorization": f"Bearer {secret}"})

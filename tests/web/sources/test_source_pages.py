@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.test import Client
@@ -26,7 +25,6 @@ KEY = "ssh-ed25519 AAAAC3Nza"
 
 
 def program(user: Any, *scopes: str) -> Client:
-    cache.clear()
     return Client(headers={"authorization": f"Bearer {tokens.make(user, 'ci', 7, None, scopes)[1]}"})
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 
 from runs_kit import tables
 from spakweb.teams.actions import create_team
@@ -22,7 +21,6 @@ def user(
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
     settings.MEDIA_ROOT = tmp_path / "data/media"
     settings.DATA_DIR = tmp_path / "data"
-    cache.clear()
     with tables():
         made = User.objects.create_user("alice", "alice@spak.example", "a long secret")
         create_team(made, "Tuners")
