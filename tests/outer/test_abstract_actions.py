@@ -11,6 +11,7 @@ import pytest
 from cli_kit import spak
 from gate_kit import workspace, world
 from spak.datalog import Fact, Name, Policy, load
+from spak.outer import abstract_actions
 from spak.outer.abstract_actions import OF_ACT, OF_ALL, OF_DECLARED, STATED, Compared, compare
 from spak.policy.actions import Action
 from spak.policy.facts import facts
@@ -73,6 +74,26 @@ def test_what_a_rule_changes_is_found_with_a_proof(more: str, permitted: Any, de
     assert all(item.proof for item in found.found)
     back = compare(law(more), law())
     assert len(back.newly("denied")) == len(permitted) and len(back.newly("permitted")) == len(denied)
+
+
+def test_what_one_fact_turns_round_is_listed_beside_what_the_act_alone_changes() -> None:
+    old = law("permitted(A) :- tool(A, /deploy), signed_approval(A, _).")
+    new = law("permitted(A) :- tool(A, /deploy).\nforbidden(A) :- tool(A, /deploy), signed_approval(A, _).")
+    found = compare(old, new)
+    assert (DEPLOY,) in words(found, "permitted")
+    assert words(found, "denied") == [(DEPLOY, 'signed_approval(/action, "other")')]
+
+
+def test_of_very_many_differences_the_first_are_listed_and_all_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    more = "permitted(A) :- spent(/steps, N), N < 40, uses_path(A, _, _, _)."
+    whole = compare(law(), law(more))
+    monkeypatch.setattr(abstract_actions, "LISTED", 2)
+    part = compare(law(), law(more))
+    assert len(whole.found) > 2
+    assert (len(part.found), part.unlisted) == (2, len(whole.found) - 2)
+    assert part.to_json()["unlisted"] == part.unlisted
 
 
 def test_the_same_rules_in_another_order_change_nothing() -> None:

@@ -11,7 +11,7 @@ from spak.datalog import Policy, load
 from spak.datalog.values import Name, encode
 from spak.policy.history import state
 from spak.policy.history.deciding import folds_of
-from spak.policy.history.monitors import Monitor, monitors
+from spak.policy.history.monitors import MOST_KEYS, Monitor, monitors
 from spak.policy.history.state import History
 
 DECLS = """
@@ -83,6 +83,16 @@ def test_each_key_has_a_row_and_a_fold_without_one_is_shown() -> None:
     ]
     (nothing,) = monitors(law, History())
     assert (nothing.key, nothing.value, nothing.holds, nothing.share) == ((), None, False, None)
+
+
+def test_of_very_many_keys_the_newest_are_shown_and_the_others_counted() -> None:
+    law = policy(BEFORE + "5000 < Before.")
+    events = [("moved", (f"key {number}", 1)) for number in range(120)]
+    found = monitors(law, after(law, *events), most=50)
+    assert len(found) == 51
+    assert {item.key for item in found[:-1]} == {(f'"key {number}"',) for number in range(70, 120)}
+    assert (found[-1].key, found[-1].others, found[-1].value) == ((), 70, None)
+    assert [item.others for item in monitors(law, after(law, *events))][-1] == 120 - MOST_KEYS
 
 
 KINDS = """

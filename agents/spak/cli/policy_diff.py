@@ -103,6 +103,8 @@ def _print_abstract(found: Compared) -> None:
                 say(f"      {line}")
         if len(changed) > SHOWN:
             say(f"  ... and {len(changed) - SHOWN} more: --json has all")
+    if found.unlisted:
+        say(f"not listed: {found.unlisted} more that differ")
     if found.left_out:
         say(f"not judged: {found.left_out} beyond --most {found.judged}")
     say("Actions of three facts and more are not compared.")

@@ -185,6 +185,8 @@ def _print(seen: View, with_registers: bool) -> None:
 
 def _monitor(item: Mapping[str, Any]) -> str:
     """A fold of the policy in one line: `moved of "B" within 24h: 4000 of 5000, 2 minutes ago, record 12`."""
+    if item["others"]:
+        return f"{item['fold']}: and of {item['others']} keys that were fed earlier"
     of = f" of {', '.join(item['key'])}" if item["key"] else ""
     within = f" within {item['window']}" if item["window"] else ""
     value = item["value"] if item["value"] is not None else "holds" if item["holds"] else "does not hold"

@@ -11,8 +11,9 @@ It says how many it judged and how many it left out beyond `most`, and nothing a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from spak.datalog.explain import prove
@@ -27,6 +28,9 @@ from spak.policy.law import RESERVED
 from spak.policy.toolfacts import ACTION
 
 Direction = Literal["permitted", "denied"]
+Facts = tuple[Fact, ...]
+LISTED = 1_000
+"""Differences that are listed, each with its proof; the others are counted."""
 ACTS = ("ask", "plan", "check", "validate")
 OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
 """Predicates that an act has by itself."""
@@ -84,6 +88,9 @@ class Compared:
     facts: int = 0
     """Abstract facts that rules of either policy ask for."""
     found: list[Difference] = field(default_factory=list)
+    """What differs, but for what differs in the same direction with fewer facts already."""
+    unlisted: int = 0
+    """Further differences, beyond `LISTED`."""
 
     def newly(self, direction: Direction) -> list[Difference]:
         """The differences in one direction."""
@@ -93,6 +100,7 @@ class Compared:
         """As commands print it."""
         return {
             "judged": self.judged, "left_out": self.left_out, "facts": self.facts,
+            "unlisted": self.unlisted,
             "newly_permitted": [item.to_json() for item in self.newly("permitted")],
             "newly_denied": [item.to_json() for item in self.newly("denied")],
         }  # fmt: skip
@@ -107,45 +115,48 @@ def compare(old: Policy, new: Policy, most: int = 300_000) -> Compared:
     sides = _Side(old), _Side(new)
     for kind, stated in _kinds(old, new):
         own = [fact for fact in universe if fact[0] in stated]
-        for side in sides:
-            side.begin(kind)
-        bare = _judge(found, sides, kind, most)
-        singles: dict[Fact, bool] = {}
-        for at, one in enumerate(own):
-            for side in sides:
-                side.change((), (one,))
-            singles[one] = _judge(found, sides, (*kind, one), most, bare)
-            for two in own[:at]:
-                for side in sides:
-                    side.change((), (two,))
-                _judge(found, sides, (*kind, one, two), most, bare or singles[one] or singles[two])
-                for side in sides:
-                    side.change((two,), ())
-            for side in sides:
-                side.change((one,), ())
+        differs: dict[Facts, Direction] = {}
+        found.left_out += 1 + len(own) + len(own) * (len(own) - 1) // 2
+        for facts, fewer in islice(_walk(sides, kind, own), most - found.judged):
+            found.judged += 1
+            found.left_out -= 1
+            before, after = (side.judge() for side in sides)
+            if before == after:
+                continue
+            differs[facts] = "permitted" if after else "denied"
+            if all(differs.get(part) != differs[facts] for part in fewer):
+                _list(found, sides, facts, differs[facts])
     return found
 
 
-def _judge(
-    found: Compared, sides: tuple[_Side, _Side], facts: tuple[Fact, ...], most: int, shown: bool = False
-) -> bool:
-    """Whether the two differ; one that differs with fewer facts already is counted and not listed again."""
-    if found.judged >= most:
-        found.left_out += 1
-        return False
-    found.judged += 1
-    before, after = (side.judge() for side in sides)
-    if before == after:
-        return False
-    if not shown:
-        found.found.append(_difference(sides, facts, "permitted" if after else "denied"))
-    return True
+def _walk(
+    sides: tuple[_Side, _Side], kind: Facts, own: Sequence[Fact]
+) -> Iterator[tuple[Facts, tuple[Facts, ...]]]:
+    """Each action of an act, as it stands in both sessions meanwhile, with those of fewer facts in it."""
+    for side in sides:
+        side.begin(kind)
+    yield kind, ()
+    for at, one in enumerate(own):
+        for side in sides:
+            side.change((), (one,))
+        yield (*kind, one), (kind,)
+        for two in own[:at]:
+            for side in sides:
+                side.change((), (two,))
+            yield (*kind, one, two), (kind, (*kind, one), (*kind, two))
+            for side in sides:
+                side.change((two,), ())
+        for side in sides:
+            side.change((one,), ())
 
 
-def _difference(sides: tuple[_Side, _Side], facts: tuple[Fact, ...], newly: Direction) -> Difference:
+def _list(found: Compared, sides: tuple[_Side, _Side], facts: Facts, newly: Direction) -> None:
+    if len(found.found) >= LISTED:
+        found.unlisted += 1
+        return
     side = sides[1] if newly == "permitted" or sides[1].holds("forbidden") else sides[0]
     shown = tuple(show_atom(name, map(encode, row)) for name, row in facts)
-    return Difference(shown, newly, side.proof())
+    found.found.append(Difference(shown, newly, side.proof()))
 
 
 class _Side:

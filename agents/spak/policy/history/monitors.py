@@ -1,9 +1,10 @@
 """What folds hold of a run now, and how much of each limit is used: for people, on pages and terminals.
 
-Takes a policy and a History; gives a Monitor for each key that a fold knows something of, and one for a fold
-that knows nothing. A limit is read off the rules: a comparison of a fold's number with a constant, or with a
-table's number, in a rule by which a greater number can forbid, or a smaller one permit. Where several apply
-to a key the smallest is shown. It decides nothing: a rule may read the number in ways that no limit shows.
+Takes a policy and a History; gives a Monitor for each of the newest keys that a fold knows something of, and
+one for a fold that knows nothing or more than that. A limit is read off the rules: a comparison of a fold's
+number with a constant, or with a table's number, in a rule by which a greater number can forbid, or a smaller
+one permit. Where several apply to a key the smallest is shown. It decides nothing: a rule may read the number
+in ways that no limit shows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from spak.policy.history import state
 from spak.policy.history.deciding import age, folds_of
 from spak.policy.history.state import Folds, History
 
+MOST_KEYS = 100
+"""Keys of a fold that are shown: a page, or a terminal, of thousands helps nobody."""
 FORBIDS, PERMITS = "forbids", "permits"
 _MORE, _LESS = ("<", "<="), (">", ">=")
 
@@ -44,6 +47,8 @@ class Monitor:
     """How long ago the newest event was, where the fold keeps that."""
     limit: int | None = None
     records: tuple[int, ...] = ()
+    others: int = 0
+    """Keys of the fold that are known and not shown, older than those that are; then `key` is empty."""
 
     @property
     def share(self) -> float | None:
@@ -56,43 +61,45 @@ class Monitor:
         return {
             "fold": self.fold, "kind": self.kind, "key": list(self.key), "window": self.window,
             "value": self.value, "holds": self.holds, "age": self.age, "limit": self.limit,
-            "records": list(self.records),
+            "records": list(self.records), "others": self.others,
         }  # fmt: skip
 
 
-def monitors(policy: Policy, history: History) -> list[Monitor]:
-    """Every fold of the policy, by name and key."""
-    folds = folds_of(policy)
+def monitors(policy: Policy, history: History, most: int = MOST_KEYS) -> list[Monitor]:
+    """Every fold of the policy by name, with its newest keys; what is left out is counted in one more."""
     found: list[Monitor] = []
-    for name, fold in sorted(folds.items()):
-        keys = sorted(state.keys(fold, history), key=order_row)
-        found += [_monitor(policy, folds, history, fold, key) for key in keys]
-        if not keys:
-            found.append(Monitor(name, fold.kind, (), str(fold.window or "")))
+    for name, fold in sorted(folds_of(policy).items()):
+        now = state.at_rest(fold, history)
+        shown = sorted(state.newest_keys(fold, now, most), key=order_row)
+        others = len(state.keys(fold, now)) - len(shown)
+        rows = _rows(fold, now)
+        found += [_monitor(policy, now, fold, key, rows.get(key)) for key in shown]
+        if others or not shown:
+            found.append(Monitor(name, fold.kind, (), str(fold.window or ""), others=others))
     return found
 
 
-def _monitor(policy: Policy, folds: Folds, history: History, fold: Fold, key: Row) -> Monitor:
+def _monitor(policy: Policy, now: History, fold: Fold, key: Row, row: tuple[Any, ...] | None) -> Monitor:
+    folds: Folds = {fold.name: fold}
     value: int | str | None = None
     if fold.mode is not None:
-        value = state.answer(folds, history, fold.name, key)
+        value = state.answer(folds, now, fold.name, key)
         holds = value != 0
     else:
-        rows = [row for row in _rows(fold, history) if tuple(map(encode, row[: fold.keys])) == key]
-        holds = bool(rows)
-        if fold.kind == "last" and rows:
-            value = show(encode(rows[0][-1]))
-    mark = state.mark_of(fold, history, key)
+        holds = row is not None
+        if fold.kind == "last" and row is not None:
+            value = show(encode(row[-1]))
+    mark = state.mark_of(fold, now, key)
     return Monitor(
         fold.name, fold.kind, tuple(map(show, key)), str(fold.window or ""), value, holds,
-        age(fold, history, mark) if mark is not None else "",
-        _limit(policy, fold, key), state.records(folds, history, fold.name, key),
+        age(fold, now, mark) if mark is not None else "",
+        _limit(policy, fold, key), state.records(folds, now, fold.name, key),
     )  # fmt: skip
 
 
-def _rows(fold: Fold, history: History) -> Iterator[tuple[Any, ...]]:
-    for _, row in state.rows({fold.name: fold}, history):
-        yield row
+def _rows(fold: Fold, now: History) -> dict[Row, tuple[Any, ...]]:
+    """The row of each key of a fold that has rows."""
+    return {tuple(map(encode, row[: fold.keys])): row for _, row in state.rows({fold.name: fold}, now)}
 
 
 # ---- limits -----------------------------------------------------------------------------------------------

@@ -202,10 +202,7 @@ def keys(fold: Fold, history: History) -> list[Row]:
 
 def mark_of(fold: Fold, history: History, key: Row) -> Moment | None:
     """When the newest event of a key was, where the fold keeps that."""
-    cell = _now(fold, history).get(key)
-    if isinstance(cell, tuple) and not isinstance(cell, Moment | Open | Last | Total):
-        return cell[-1].mark if cell else None
-    return cell if isinstance(cell, Moment) else getattr(cell, "mark", None)
+    return _mark(_now(fold, history).get(key))
 
 
 def newest(folds: Folds, history: History, name: str) -> tuple[Row, Moment] | None:
@@ -216,6 +213,22 @@ def newest(folds: Folds, history: History, name: str) -> tuple[Row, Moment] | No
         if mark is not None:
             found.append((key, mark))
     return max(found, key=lambda item: item[1].seq, default=None)
+
+
+def at_rest(fold: Fold, history: History) -> History:
+    """A history in which a fold has the same rows, so that each question of many is answered in one step."""
+    if fold.kind == "pending":
+        return history
+    return history._replace(tables={fold.name: _now(fold, history)}, calls={})
+
+
+def newest_keys(fold: Fold, history: History, most: int) -> list[Row]:
+    """The keys that were fed last, of those that `keys` gives, the newest first."""
+    found = keys(fold, history)
+    if fold.kind == "pending":
+        return found[::-1][:most]
+    table = _now(fold, history)
+    return sorted(found, key=lambda key: _newest(table[key]), reverse=True)[:most]
 
 
 def blocked(folds: Folds, history: History) -> str:
@@ -275,6 +288,25 @@ def _counts(folds: Folds, item: tuple[str, bool, Row]) -> str:
     """What a row of a request counts as."""
     fold = folds[item[0]]
     return "pending" if fold.kind == "pending" else "held" if item[1] else fold.counts
+
+
+def _mark(cell: Cell | None) -> Moment | None:
+    match cell:
+        case Moment():
+            return cell
+        case Open() | Last():
+            return cell.mark
+        case Total() | None:
+            return None
+    return cell[-1].mark if cell else None
+
+
+def _newest(cell: Cell) -> int:
+    """The newest record of a cell, or that which closed it."""
+    if isinstance(cell, Total):
+        return cell.last
+    mark = _mark(cell)
+    return mark.record if mark is not None else 0
 
 
 # ---- one fold ---------------------------------------------------------------------------------------------
