@@ -61,7 +61,7 @@ A_GPU = """
 import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 import django; django.setup()
 from spakweb.worker import held_run
-holding.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
+held_run.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""
 WRONG_DATE = """
