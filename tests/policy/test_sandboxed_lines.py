@@ -74,6 +74,11 @@ SECRET_NAMES = (
     "rclone.conf", "credentials", "credentials.json", "credentials.db",
     "client_secret_12.apps.example.json", "token.json", "shop-firebase-adminsdk-1x.json", "dev.kubeconfig",
     "wallet.dat", ".bash_history", ".psql_history", "kaggle.json",
+    ".env1", ".env2", "env-prod", "env_staging", "tokens.json", "api_tokens.json", "accessTokens.json",
+    "oauth_token.json", "secrets.yaml.j2", "secrets.yml.tpl", "app.env.j2", "db-credentials.json.erb",
+    "secrets.toml.jinja2", "terraform.tfvars", "prod.auto.tfvars", "plan.tfplan", "tfplan", "kube-config",
+    "kubeconfig", ".s3cfg", ".curlrc", ".wgetrc", ".lftprc", "passwd.txt", "pass.csv", "cookies.txt",
+    "settings-security.xml",
 )  # fmt: skip
 COPIES = (
     "{}~", "{}.bak", "{}.bak2", "{}.BAK", "{}.old", "{}.orig", "{}.save", "{}.swp", "{}.tmp", "{}.1",
@@ -88,6 +93,18 @@ def test_a_copy_of_a_file_of_secrets_is_one(name: str) -> None:
     for path in (name, *(copy.format(name) for copy in COPIES)):
         assert places.secret(path) and places.secret(f"a/{path}") and places.secret_name(path), path
         assert re.fullmatch(places.SECRET_PATHS, path, re.I | re.S), f"the history's pattern: {path}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["env.bak", "env~", "env.old", "env.1", "env_backup", "#env#", "config/env.save", ".docker/config.json",
+     ".m2/settings.xml", "a/.m2/settings.xml.bak", ".m2/Settings.xml~", ".gradle/gradle.properties",
+     ".nuget/NuGet.Config", ".config/gh/hosts.yml", ".config/pip/pip.conf", ".pip/pip.conf",
+     ".subversion/auth/svn.simple/0", ".kube/config", ".config/gcloud/access_tokens.db"],
+)  # fmt: skip
+def test_what_is_secret_only_as_a_copy_or_where_it_lies(path: str) -> None:
+    assert places.secret(path)
+    assert re.fullmatch(places.SECRET_PATHS, path, re.I | re.S)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +137,19 @@ def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
         ".env.sample.bak", "example.env", "sample.env", "id_rsa.pub", "id_ed25519.pub", "id_rsa.pub.bak",
         "id_rsa-cert.pub", "id_rsa_test.go", "ssh_host_rsa_key.pub", "deploy_ed25519.pub",
         "environment.yml", "env", "env.mk", "venv", "vite-env.d.ts", "env.d.ts", ".envelope", "envoy.yaml",
-        "tokenizer.json", "tokens.json", "package.json", "npmrc.md", "identity.py", "README.md.bak",
+        "tokenizer.json", "package.json", "npmrc.md", "identity.py", "README.md.bak",
         "main.py~", "main.c.orig", "notes.old", ".gitignore", "secrets.py.bak", "docs/secrets.md~",
         "credentials.ts.orig", "history.txt", "config.json", "key.py", "keys.js", "monkey.txt",
         "wallet.py", "pem.py", ".npmignore", ".nvmrc", "requirements.txt.bak", "x.env.md",
+        "tokens.py", "tokens.ts", "tokens.css", "token.go", "test_tokens.json", "design-tokens.json",
+        "design.tokens.json", "special_tokens_map.json", "added_tokens.json", "tokenizer_config.json",
+        "tokenize.json", "token_test.go", "secrets.py", "secrets.py.j2", "secrets.html.j2", "env.ts",
+        "env.go", "env.h", "env.js", "env.sh", "env.json", "env.zip", "env.tar.gz", "env.yaml.bak",
+        "environment1", "envs", "settings.xml", "src/settings.xml", "config/settings.xml.bak",
+        ".m2/repository/a/a.pom", ".m2/wrapper.properties", "gradle.properties", "nuget.config",
+        "docs/gh/hosts.md", "etc/hosts.yml", "pip.conf", "page.html.j2", "nginx.conf.j2", "values.yaml.tpl",
+        "main.tf", "variables.tf", "variables.tf.json", "vars.tf", "bypass.txt", "compass.csv", "cookies.py",
+        "cookies.md", "cookie.txt", "kubeconfig.go", "plan.txt", ".env.example.j2", "README.md.tpl",
     ],
 )  # fmt: skip
 def test_ordinary_files_are_no_secrets(path: str) -> None:

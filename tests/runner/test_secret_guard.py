@@ -81,10 +81,12 @@ def effect(name: str, args: Mapping[str, Any], seen: list[Any], act: Any = "tool
 
 
 def test_files_of_secrets_are_the_same_by_scan_and_by_walk(tmp_path: Path) -> None:
-    laid(tmp_path / "ws")
+    below = {".m2/settings.xml": "x", "app/.m2/settings.xml": "x", "env.bak": "x", "deploy/secrets.yml.j2": "x"}
+    none = {".m2/repository/a.pom": "x", "settings.xml": "x", "app/env": "x", "app/tokens.py": "x"}
+    laid(tmp_path / "ws", TREE | below | none)
     (tmp_path / "ws/.netrc").symlink_to("app/main.py")
     space = Workspace(tmp_path / "ws", tmp_path / "store")
-    wanted = NAMES | {"ca.pem"}
+    wanted = NAMES | {"ca.pem", *below}
     assert set(space.secret_files()) == wanted
     space.snapshot()
     assert set(space.secret_files()) == wanted

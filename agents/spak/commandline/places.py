@@ -27,15 +27,18 @@ def _folders(names: frozenset[str]) -> str:
 _CODE = _with_copies(lists.pattern("places", "code").pattern)
 """Code and pages: no file of secrets, though a folder or a name says `secrets`."""
 _SECRET = _with_copies(lists.pattern("places", "secret").pattern, f"(?:{_BEFORE})?")
+_SECRET_BELOW = _with_copies(lists.pattern("places", "secret_below").pattern)
+"""Files that are secret in the folder of a certain name only: `.m2/settings.xml`."""
 _SECRET_FOLDERS = _folders(lists.names("places", "secret_folders"))
 _KEPT = _folders(lists.names("places", "kept_folders"))
 """Folders whose files are secret unless they are code: a package may be called so."""
 SECRET_PATHS = (
-    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
+    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|{_SECRET_BELOW}|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
 )
 """All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
 _IS_CODE = re.compile(_CODE, re.IGNORECASE)
 _IS_SECRET = re.compile(rf"(?!(?:{_CODE})\Z){_SECRET}", re.IGNORECASE)
+_IS_SECRET_BELOW = re.compile(_SECRET_BELOW, re.IGNORECASE)
 _IS_SECRET_FOLDER = re.compile(_SECRET_FOLDERS, re.IGNORECASE)
 _IS_KEPT = re.compile(_KEPT, re.IGNORECASE)
 _IS_PEM = re.compile(_with_copies(r".*\.pem"), re.IGNORECASE)
@@ -58,6 +61,11 @@ def generated(path: str) -> bool:
 def secret_name(name: str) -> bool:
     """Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
     return _IS_SECRET.fullmatch(name) is not None
+
+
+def secret_below(folder: str, name: str) -> bool:
+    """Whether a file of that name is one of secrets because it lies right below a folder of that name."""
+    return _IS_SECRET_BELOW.fullmatch(f"{folder}/{name}") is not None
 
 
 def secret_folder(name: str) -> bool:
@@ -90,6 +98,7 @@ def secret(path: str) -> bool:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     return bool(parts) and (
         secret_name(parts[-1])
+        or secret_below("/".join(parts[-2:-1]), parts[-1])
         or any(map(secret_folder, parts))
         or (any(map(keeps_secrets, parts[:-1])) and not is_code(parts[-1]))
     )

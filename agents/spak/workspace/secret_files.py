@@ -34,6 +34,7 @@ def _below(
     left[0] -= len(found)
     if left[0] < 0:
         return
+    here = path[:-1].rpartition("/")[2]
     for entry in found:
         name = entry.name
         if name in skip or entry.is_symlink():
@@ -43,9 +44,12 @@ def _below(
                 inner = secret or places.secret_folder(name)
                 held = kept or places.keeps_secrets(name)
                 yield from _below(entry.path, f"{path}{name}/", inner, held, (), left)
-        elif (secret or places.secret_name(name) or (kept and not places.is_code(name))) and entry.is_file(
-            follow_symlinks=False
-        ):
+        elif (
+            secret
+            or places.secret_name(name)
+            or places.secret_below(here, name)
+            or (kept and not places.is_code(name))
+        ) and entry.is_file(follow_symlinks=False):
             yield path + name
 
 

@@ -336,6 +336,11 @@ def secret_files(folder: Node) -> tuple[str, ...]:
                 found.append(filename)
             elif node.kind == "d" and not places.of_git(filename):
                 below = set(_files(node) if places.secret_folder(filename) else secret_files(node))
+                below |= {
+                    inner
+                    for inner, child in node.children.items()
+                    if child.kind == "f" and places.secret_below(filename, inner)
+                }
                 if places.keeps_secrets(filename):
                     below |= {path for path in _files(node) if not places.is_code(path.rpartition("/")[2])}
                 found += [f"{filename}/{path}" for path in below]
