@@ -81,7 +81,12 @@ def effect(name: str, args: Mapping[str, Any], seen: list[Any], act: Any = "tool
 
 
 def test_files_of_secrets_are_the_same_by_scan_and_by_walk(tmp_path: Path) -> None:
-    below = {".m2/settings.xml": "x", "app/.m2/settings.xml": "x", "env.bak": "x", "deploy/secrets.yml.j2": "x"}
+    below = {
+        ".m2/settings.xml": "x",
+        "app/.m2/settings.xml": "x",
+        "env.bak": "x",
+        "deploy/secrets.yml.j2": "x",
+    }
     none = {".m2/repository/a.pom": "x", "settings.xml": "x", "app/env": "x", "app/tokens.py": "x"}
     laid(tmp_path / "ws", TREE | below | none)
     (tmp_path / "ws/.netrc").symlink_to("app/main.py")

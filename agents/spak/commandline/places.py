@@ -33,7 +33,8 @@ _SECRET_FOLDERS = _folders(lists.names("places", "secret_folders"))
 _KEPT = _folders(lists.names("places", "kept_folders"))
 """Folders whose files are secret unless they are code: a package may be called so."""
 SECRET_PATHS = (
-    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|{_SECRET_BELOW}|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
+    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|{_SECRET_BELOW}"
+    rf"|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
 )
 """All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
 _IS_CODE = re.compile(_CODE, re.IGNORECASE)
