@@ -160,6 +160,7 @@ TEAM_ROUTES = {
     "spak-branch-decide": Route(REVIEWER, "post", {"decision": "approve"}, (*RUN, "branch")),
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
     "spak-run-files": Route(VIEWER, args=RUN),
+    "spak-run-candidate": Route(VIEWER, args=(*RUN, "seq")),
     "spak-team-runs": Route(VIEWER),
     "spak-run-new": Route(EDITOR, args=SPEC),
     "spak-run-start": Route(EDITOR, "post", {}, SPEC),
@@ -172,7 +173,7 @@ OLD = ("spak-old-run-events", "spak-old-team-events", "spak-old-team-runs")
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
     *OLD,
-    *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch"),
+    *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch", "spak-run-candidate"),
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {

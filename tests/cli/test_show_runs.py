@@ -61,7 +61,7 @@ def test_what_the_law_remembers_is_shown_beside_its_limits(cli: Cli, tmp_path: P
     (found,) = cli("show", "latest", "--json").json["monitors"]
     assert found | {"age": "", "records": []} == {
         "fold": "wrote", "kind": "count", "key": ['"a.txt"'], "window": "20 steps", "value": 2,
-        "holds": True, "age": "", "limit": 4, "records": [],
+        "holds": True, "age": "", "limit": 4, "records": [], "others": 0,
     }  # fmt: skip
     assert len(found["records"]) == 2
 

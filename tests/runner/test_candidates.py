@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spak.cli.progress import candidate_line
+from spak.cli.progress import candidate_line, trend
 from spak.kernel.metric_decision import decide
 from spak.program import MetricRule
 from spak.records import Record
@@ -90,3 +90,12 @@ def test_a_plan_that_nothing_measures_is_done_and_not_measured(signal: str, line
     (found,) = history.rows
     assert candidate_line(found) == line
     assert found.trial().outcome == ("measured" if signal == "success" else "fail")
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [([], ""), ([3.0], ""), ([3.0, 3.0], ""), ([9.0, 5.0, 2.0], "█▄▁"), ([-1.0, 1.0], "▁█"),
+     (list(map(float, range(40))), "▁▂▂▃▄▄▅▅▆▇▇█")],
+)  # fmt: skip
+def test_the_course_of_the_best_is_a_row_of_bars(values: list[float], bars: str) -> None:
+    assert trend(values) == bars

@@ -7,7 +7,7 @@ secrets, and nothing that a terminal obeys.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +135,26 @@ class Watcher:
         per_unit, unit = (
             (rows[-1].per_unit, rows[-1].unit) if rows else (state.r7.metrics.get("per_unit", 1e6), "ms")
         )
-        return f"  (best so far {best.value / per_unit:.3f} {unit}".rstrip() + ")"
+        course = trend(row.value for row in rows if row.outcome == "improved" and row.value is not None)
+        shown = (
+            f"{course} {best.value / per_unit:.3f} {unit}"
+            if course
+            else f"{best.value / per_unit:.3f} {unit}"
+        )
+        return f"  (best so far {shown}".rstrip() + ")"
+
+
+BARS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 12
+
+
+def trend(values: Iterable[float]) -> str:
+    """The course of the best as a row of bars, the newest last; empty for fewer than two values."""
+    found = list(values)[-MOST_BARS:]
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    if len(found) < 2 or low == high:
+        return ""
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in found)
 
 
 def candidate_line(row: Attempted) -> str:

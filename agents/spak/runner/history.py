@@ -45,6 +45,17 @@ class Attempted:
     unit: str = "ms"
     """The unit in which people read the metric, and how many of the metric's own make one."""
     per_unit: int = 1_000_000
+    bound: float | None = None
+    """What the machine's measured peak allows at best (the roofline), in the metric's own unit."""
+    measured: int = -1
+    """The record of its measurement, -1 where there is none."""
+    source: str = ""
+    """The blob of its source as it was measured; empty where the validator keeps none."""
+
+    @property
+    def bound_shown(self) -> float | None:
+        """The bound in its unit."""
+        return None if self.bound is None else self.bound / self.per_unit
 
     @property
     def shown(self) -> float | None:
@@ -125,6 +136,11 @@ class History:
         return "" if rule is None else rule.metric
 
     @property
+    def chosen(self) -> bool:
+        """Whether a plan chose what runs now: a candidate, of which no row says yet how it ended."""
+        return self._open is not None
+
+    @property
     def given(self) -> tuple[Mapping[str, Any], ...]:
         """The answers that came from a recording, as `Answer.recorded` names them."""
         return (*self._all()._given, *self._given) if self._skipped else tuple(self._given)
@@ -158,6 +174,8 @@ class History:
                 self._select(record)
             case Kind.ACT if "status" in record.body:
                 self._measured = record.body
+                if self._open is not None:
+                    self._open.measured = record.seq
             case Kind.ROUTE:
                 self._route(record)
 
@@ -209,6 +227,9 @@ class History:
         row.value = float(value) if isinstance(value, (int, float)) else None
         if isinstance(metrics.get("per_unit"), int) and metrics["per_unit"] > 0:
             row.per_unit, row.unit = metrics["per_unit"], _unit(body)
+        row.source = source_of(body)
+        if self.metric(row.task).endswith("_ns"):
+            row.bound = _bound(body)
         spread = metrics.get("spread_ppm")
         row.spread_ppm = spread if isinstance(spread, int) else None
         self._compare(row, body)
@@ -233,9 +254,31 @@ class History:
         row.ratio = median(mine / other for mine, other in found) if found else None
 
 
+def best_of(rows: Sequence[Attempted]) -> Attempted | None:
+    """The best candidate: the last that the rule found better than the best before it."""
+    return next((row for row in reversed(rows) if row.outcome == "improved" and row.shown is not None), None)
+
+
 def rules_of(program: Program) -> dict[str, MetricRule]:
     """The metric rules of a program's tasks."""
     return {name: task.rule for name, task in program.tasks.items() if task.rule is not None}
+
+
+def source_of(body: Mapping[str, Any]) -> str:
+    """The blob of the source that a measurement was of; empty where it keeps none."""
+    subject = body.get("subject")
+    kept = subject.get("source") if isinstance(subject, Mapping) else None
+    digest = kept.get("$blob") if isinstance(kept, Mapping) else None
+    return digest if isinstance(digest, str) else ""
+
+
+def _bound(body: Mapping[str, Any]) -> float | None:
+    """The roofline of a measurement of time, in nanoseconds."""
+    for part in (body.get("metrics"), body.get("evidence")):
+        bound = part.get("bound_ns") if isinstance(part, Mapping) else None
+        if isinstance(bound, int) and bound > 0:
+            return float(bound)
+    return None
 
 
 def _unit(body: Mapping[str, Any]) -> str:

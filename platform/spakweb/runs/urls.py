@@ -28,6 +28,7 @@ urlpatterns = [
     path("runs/<str:run>/export/", post_views.download, name="spak-run-export"),
     path("runs/<str:run>/log/", post_views.log_text, name="spak-run-log"),
     path("runs/<str:run>/report/", post_views.report, name="spak-run-report"),
+    path("runs/<str:run>/candidates/<int:seq>/", post_views.candidate, name="spak-run-candidate"),
     path("runs/<str:run>/files/", json_lists.files, name="spak-run-files"),
     path("runs/<str:run>/files/<path:name>", post_views.artifact, name="spak-run-artifact"),
     path("specs/<slug:spec>/health/", spec_health.health_page, name="spak-spec-health"),

@@ -35,7 +35,9 @@ from address_table import (
 )
 from page_addresses_kit import PAGES, RECENT
 from run_rows_kit import begun, with_file
+from spak import canon
 from spak.outer.experiments import Plan
+from spak.records import Record
 from spakweb import access
 from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
@@ -123,9 +125,11 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     case = {"suite": suite, "name": "c", "content_hash": "h", "split": "gate", "state": "succeeded"}
     Case.objects.create(**case, made_by=cast["bob"])
     begin_campaign(cast["bob"], cast.spec.head, suite)
-    live = begun(cast.team, cast.spec.head, "live-run")
+    subject = {"source": {"$blob": canon.digest(b"kept")}}
+    measured = Record("act", "proposal", {"of": "x", "status": "measured", "subject": subject})
+    live = begun(cast.team, cast.spec.head, "live-run", [measured])
     return cast, {
-        "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
+        "run": live.key, "seq": 1, "file": with_file(live, b"kept"),
         "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "tag": "gold", "what": "analyse",
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",

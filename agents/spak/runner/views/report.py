@@ -1,4 +1,4 @@
-"""A run's report: one self-contained HTML page, with the metric over the candidates as an SVG plot.
+"""A run's report: one self-contained HTML page, with pictures of its candidates (spak.runner.views.plots).
 
 Takes the View of a run, its table of candidates and what was checked about its ledger; gives text. Every
 figure stands in the ledger; nothing here is measured. No script, no font, no file from elsewhere.
@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from math import inf, log10
 from typing import Any
 
-from spak.runner.history import Attempted
+from spak.runner.history import Attempted, best_of
+from spak.runner.views.plots import parallel, plot
 from spak.runner.views.quality import Quality
 from spak.runner.views.run_json import View
-
-WIDTH, HEIGHT = 880, 340
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
 
 _MARK = {
     "improved": ("●", "improved"),
@@ -107,6 +104,11 @@ def report(
         f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.state)}</p>",
         _headline(view),
         *(["<h2>The metric over the candidates</h2>", plot(rows, baseline(view.metrics))] if rows else []),
+        *(
+            ["<h2>The parameters side by side</h2>", space]
+            if (space := parallel(rows, best_of(rows)))
+            else []
+        ),
         "<h2>Why it stopped, and what proves it</h2>",
         _list(_proofs(view, proof, facts)),
         *(["<h2>Quality</h2>", _list(lines(quality))] if quality else []),
@@ -122,45 +124,6 @@ def baseline(metrics: Mapping[str, Any]) -> float | None:
     """The value that a run began with, in the unit that its candidates are shown in."""
     found = metrics.get("baseline_ms", metrics.get("baseline"))
     return found if isinstance(found, int | float) else None
-
-
-def plot(rows: Sequence[Attempted], first: float | None) -> str:
-    """The metric (log scale) over candidates: each as a mark, the best so far as a line, the baseline dashed."""
-    measured = [row for row in rows if row.shown]
-    if not measured:
-        return "<p class=soft>No candidate has a measured metric.</p>"
-    unit = measured[-1].unit
-    values = [row.shown for row in measured if row.shown]
-    low = log10(min([*values, first or inf])) - 0.05
-    high = log10(max([*values, first or 0.0])) + 0.05
-
-    def x(number: int) -> float:
-        return LEFT + (number - 0.5) / len(rows) * (WIDTH - LEFT - RIGHT)
-
-    def y(value: float) -> float:
-        return TOP + (high - log10(value)) / (high - low) * (HEIGHT - TOP - BOTTOM)
-
-    summary = f"{len(rows)} candidates, from {max(values):.3f} to {min(values):.3f} {unit}"
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(summary)}">']
-    parts.extend(_axis(low, high, y, unit))
-    if first:
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(first):.1f}" y2="{y(first):.1f}" '
-            'stroke="currentColor" stroke-dasharray="5 4" opacity=".6"/>'
-            f'<text x="{LEFT + 6}" y="{y(first) - 5:.1f}">baseline {first:.3f} {escape(unit)}</text>'
-        )
-    parts.append(_best_line(rows, x, y))
-    for index, row in enumerate(rows, start=1):
-        parts.append(_point(index, row, x, y))
-    for number in range(5, len(rows) + 1, 5):
-        parts.append(f'<text x="{x(number):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{number}</text>')
-    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">candidate</text></svg>')
-    parts.append(
-        '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
-        '<span class="fail">× failed</span>; the line is the best so far; '
-        f"{'milliseconds of CPU time' if unit == 'ms' else escape(unit) or 'the metric'}, log scale</p>"
-    )
-    return "\n".join(parts)
 
 
 def _headline(view: View) -> str:
@@ -229,49 +192,3 @@ def _value(row: Attempted) -> str:
 
 def _percent(ppm: int | None) -> str:
     return "" if ppm is None else f"{ppm / 1e4:.1f} %"
-
-
-def _axis(low: float, high: float, y: Any, unit: str) -> list[str]:
-    parts = []
-    ticks = [factor * 10.0**power for power in range(-6, 7) for factor in (1, 2, 5)]
-    for tick in ticks:
-        if low <= log10(tick) <= high:
-            parts.append(
-                f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" '
-                'stroke="currentColor" opacity=".15"/>'
-                f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} {escape(unit)}</text>'
-            )
-    return parts
-
-
-def _best_line(rows: Sequence[Attempted], x: Any, y: Any) -> str:
-    points, best = [], None
-    for index, row in enumerate(rows, start=1):
-        if row.outcome == "improved" and row.shown:
-            if best is not None:
-                points.append(f"{x(index):.1f},{y(best):.1f}")
-            best = row.shown
-        if best is not None:
-            points.append(f"{x(index):.1f},{y(best):.1f}")
-    return (
-        f'<polyline class="improved" points="{" ".join(points)}" fill="none" stroke="currentColor" stroke-width="2"/>'
-        if points
-        else ""
-    )
-
-
-def _point(index: int, row: Attempted, x: Any, y: Any) -> str:
-    shown = ", ".join(f"{name}={value}" for name, value in row.params.items())
-    title = f"<title>{index}: {escape(row.outcome)} {_value(row)} {escape(shown)}</title>"
-    across = x(index)
-    if not row.shown or row.outcome == "fail":
-        down = HEIGHT - BOTTOM - 6
-        return (
-            f'<g class="fail" stroke="currentColor" stroke-width="1.5">{title}'
-            f'<path d="M{across - 4:.1f} {down - 4}l8 8m0 -8l-8 8"/></g>'
-        )
-    fill = "currentColor" if row.outcome == "improved" else "var(--paper)"
-    return (
-        f'<g class="{escape(row.outcome)}">{title}<circle cx="{across:.1f}" cy="{y(row.shown):.1f}" r="4.5" '
-        f'fill="{fill}" stroke="currentColor" stroke-width="1.5"/></g>'
-    )

@@ -24,8 +24,8 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import record_parts, run_parts
+from spakweb.runs.pages.candidates import metric_rules
 from spakweb.runs.pages.filters import within
-from spakweb.runs.pages.metrics import metric_rules
 from spakweb.runs.pages.views import find_run
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.templatetags.runs import cost

@@ -1,40 +1,36 @@
-"""The tab of metrics: candidates over the run as a plot and a table, or the best value as it went."""
+"""The tab of metrics: candidates over the run as pictures and a table, or the best value as it went."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
-from spak.errors import UserError
-from spak.kernel.rules import Rules
-from spak.program import MetricRule
-from spak.records import Kind, Record, decode
-from spak.runner.history import History, rules_of
-from spak.runner.views.report import baseline, plot
+from spak.runner.history import best_of
+from spak.runner.views.plots import parallel, plot
+from spak.runner.views.report import baseline
 from spakweb.runs import words
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run
+from spakweb.runs.pages import candidates
 
-MOST = 20_000
-"""Records of plans, choices and results that are read for the plot."""
-ROWS = 200
 WHOLE = ("steps", "elapsed_ms", "tokens", "calls", "cost_nanousd", "evaluations", "stopped_by",
          "baseline_ms", "best_ms", "speedup", "baseline", "best", "improvement", "per_unit")  # fmt: skip
 """Metrics of the whole run; all others are of what was measured last."""
 
 
-def pane(run: Run) -> dict[str, Any]:
-    """What the tab of metrics shows."""
+def pane(run: Run, given: Mapping[str, str]) -> dict[str, Any]:
+    """What the tab of metrics shows; `given` orders the table and chooses two sources."""
     summary = run.summary or {}
     metrics = [(name, words.metric(name, value)[1]) for name, value in (summary.get("metrics") or {}).items()
                if isinstance(value, int | float | str | bool)]  # fmt: skip
-    history = candidates(run)
-    first = baseline(summary.get("metrics") or {})
+    found = candidates.candidates(run)
+    rows = found.history.rows
     drawing: SafeString | None = None
-    if any(row.value for row in history.rows):
-        # The report's plot escapes every text that is not its own.
-        drawing = mark_safe(plot(history.rows, first))
+    if any(row.shown is not None for row in rows):
+        # spak.runner.views.plots escapes every text that is not its own.
+        drawing = mark_safe(plot(rows, baseline(summary.get("metrics") or {})))
     values = (summary.get("metric") or {}).get("values") or []
     return {
         "figures": [
@@ -42,34 +38,12 @@ def pane(run: Run) -> dict[str, Any]:
             ("The run so far", [one for one in metrics if one[0] in WHOLE]),
         ],
         "plot": drawing,
-        "candidates": [(row, history.metric(row.task)) for row in history.rows[-ROWS:][::-1]],
-        "candidate_count": len(history.rows),
+        "space": mark_safe(parallel(rows, best_of(rows))),
         "spark": sparkline(values, 420, 80) if drawing is None else None,
+        "best_record": candidates.offered(rows),
+        **candidates.table(found, given),
+        **candidates.compared(run, found, given),
     }
-
-
-def candidates(run: Run) -> History:
-    """The table of candidates, read off the records that make it."""
-    history = History()
-    kinds = (Kind.GENESIS, Kind.PLAN, Kind.SELECT, Kind.ACT, Kind.ROUTE)
-    rows = RunRecord.objects.filter(run=run, kind__in=kinds).order_by("seq").values_list("line", flat=True)
-    for line in rows[:MOST].iterator(chunk_size=500):
-        record = decode(bytes(line))
-        if record.kind == Kind.GENESIS:
-            rules = metric_rules(record)
-            if rules is None:
-                return history
-            history.rules = rules
-        history.feed(record)
-    return history
-
-
-def metric_rules(genesis: Record) -> dict[str, MetricRule] | None:
-    """The metric rule of each task that has one; None when the rules cannot be read."""
-    try:
-        return rules_of(Rules.of(genesis.body).program)
-    except UserError:
-        return None
 
 
 def sparkline(values: list[Any], wide: int = 120, high: int = 28) -> SafeString | None:

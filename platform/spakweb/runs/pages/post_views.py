@@ -21,7 +21,7 @@ from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs import actions, answering, start_inputs
 from spakweb.runs.models import Run
-from spakweb.runs.pages import checks, log, run_parts, start_files, workspace
+from spakweb.runs.pages import candidates, checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.views import find_spec, named_version
@@ -266,6 +266,13 @@ def log_text(request: HttpRequest, team: str, run: str) -> Any:
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """The run's report as a page of its own."""
     return export.as_report(find_run(request, team, run))
+
+
+@access.by_token
+@require_safe
+def candidate(request: HttpRequest, team: str, run: str, seq: int) -> Any:
+    """A candidate with its evidence as a zip, by the record of its measurement."""
+    return candidates.as_zip(find_run(request, team, run), seq)
 
 
 @access.by_token

@@ -256,7 +256,7 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
                 found.append(Part(reveal(path), "text", "By its name a file of secrets: not shown."))
                 continue
             texts = [_file(store, node) for node in nodes]
-            found.append(_diff(reveal(path), *texts))
+            found.append(changed_text(reveal(path), *texts))
         return found
     except (UserError, OSError, ValueError) as error:
         return [Part("Workspace", "text", f"The workspace's store cannot be read: {error}")]
@@ -271,7 +271,8 @@ def _file(store: Store, node: Any) -> str | None:
     return BINARY if b"\0" in data else data.decode("utf-8", "replace")
 
 
-def _diff(path: str, old: str | None, new: str | None) -> Part:
+def changed_text(path: str, old: str | None, new: str | None) -> Part:
+    """How two texts differ; None is no file."""
     word = "new file" if old is None else "deleted" if new is None else "changed"
     if BINARY in (old, new):
         return Part(f"{path}: {word}", "text", "Not a text.")

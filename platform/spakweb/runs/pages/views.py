@@ -195,7 +195,7 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         case "log":
             return log.pane(run, *(as_number(request.GET.get(name, "")) for name in ("after", "before")))
         case "metrics":
-            return metrics.pane(run)
+            return metrics.pane(run, request.GET)
         case "workspace":
             return workspace.pane(run, request.GET.get("file", "")) | branches.offered(request.user, run)
         case "registers":
