@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from spak.lang.limits import MAX_BYTES
 from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
 from spakweb.environment import BadSetting, flag, folders, number, operators_law, origin, reach, text, words
@@ -365,8 +366,8 @@ RUN_FILES = number("SPAK_WEB_RUN_FILES", 10_000, 1, 50_000)
 """Files and folders that a person may bring for a run."""
 RUN_FILES_BYTES = (1 << 20) * number("SPAK_WEB_RUN_FILES_MB", 256, 1, 4096)
 """Their size, packed and unpacked."""
-UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", 256, 16, 4096)
-"""The largest text that a person may bring; a spec is never longer than the language allows."""
+UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", MAX_BYTES // 1024, 16, MAX_BYTES // 1024)
+"""The largest text that a person may bring: at most what the language allows."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * UPLOAD_BYTES
 FILE_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 100

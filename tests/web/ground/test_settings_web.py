@@ -15,6 +15,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from platform_kit import ROOT, manage
+from spak.lang.limits import MAX_BYTES
 from spakweb import environment as reading
 from spakweb.csp import policy
 from spakweb.database import Limits, database
@@ -73,6 +74,7 @@ def test_the_documented_production_settings_have_no_warning(tmp_path: Path) -> N
         ({"SPAK_WEB_DATABASE_URL": "mysql://x/y"}, "SPAK_WEB_DATABASE_URL"),
         ({"SPAK_WEB_OIDC_ISSUER": "https://x"}, "SPAK_WEB_OIDC_CLIENT_ID"),
         ({"SPAK_WEB_DATA": "/proc/nowhere"}, "SPAK_WEB_DATA"),
+        ({"SPAK_WEB_UPLOAD_KB": str(MAX_BYTES // 1024 + 1)}, "SPAK_WEB_UPLOAD_KB"),
         ({"SPAK_WEB_LAW": "/proc/nowhere/law.mg"}, "SPAK_WEB_LAW"),
         ({"SPAK_WEB_LAW": str(FILE)}, "SPAK_WEB_LAW"),
         ({"SPAK_WEB_LAW": f"{FILE},{FILE}"}, "SPAK_WEB_LAW"),
