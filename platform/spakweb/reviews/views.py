@@ -19,6 +19,7 @@ from spakweb.reviews import actions, blame, campaigns, history, merge_queue, pag
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
+from spakweb.runs.unsafe_text import revealing
 from spakweb.specs.actions import draft_moved, drop_draft
 from spakweb.specs.changes import given_by
 from spakweb.specs.models import Spec
@@ -48,6 +49,7 @@ def find_patch(request: HttpRequest, team: str, spec: str, number: int) -> Patch
 
 
 @require_safe
+@revealing
 def inbox(request: HttpRequest, team: str) -> HttpResponse:
     """Patches that wait for the person, and open patches of all specs of the team."""
     found = access.find(request.user, "spec.view", Team, slug=team)
@@ -107,6 +109,7 @@ def _campaign(request: HttpRequest, spec: Spec, file: Any) -> HttpResponse:
 
 @gzip_page
 @require_safe
+@revealing
 def patch(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
     """What the newest revision changes, the evidence, who said what, what it still needs."""
     found, given = find_patch(request, team, spec, patch), request.GET
@@ -120,6 +123,7 @@ def patch(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespons
 
 @never_cache
 @require_safe
+@revealing
 def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
     """What changes while a page is open: verdicts, checks, what is missing. `shown` is its revision."""
     found = find_patch(request, team, spec, patch)
@@ -194,6 +198,7 @@ def viewed(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespon
 
 
 @require_safe
+@revealing
 def blame_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Of each line of the newest version: who, when, why, on whose approval and which evidence."""
     found = find_spec(request, team, spec)

@@ -2,8 +2,8 @@
 
 NUL may not be in text and JSON of a database (PostgreSQL refuses both): `plain` gives a value to show, with
 its picture in its place; `demand` refuses what a person sends. `visible` is for short names that people give.
-`signs` makes all others seen, and the middleware `Seen` does so in every page about runs: who approves an
-action must not read it in another order than it has.
+`reveal` makes all others seen, also those of no width. The middleware `Seen` does so in every page about
+runs, `revealing` in what a view gives: who approves must not read a text in another order than it has.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 from django.http import HttpRequest
@@ -20,8 +21,11 @@ from spakweb.errors import Refused
 
 PICTURE = "\u2400"
 _SIGNS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ud800-\udfff\U000e0000-\U000e007f]"
+    "|(?<=[!-~])[\u200c\u200d]|[\u200c\u200d](?=[!-~])"
 )
+"""Those that join letters are part of scripts and pictures; beside ASCII they hide in a word."""
 _PAGES = ("spak-run", "spak-team-home", "spak-fleet")
 T = TypeVar("T")
 
@@ -66,12 +70,26 @@ class Seen:
         response = self.get_response(request)
         match = request.resolver_match
         of_runs = match is not None and str(match.url_name).startswith(_PAGES)
-        page = str(response.headers.get("Content-Type", "")).startswith("text/html")
-        if of_runs and page and not response.streaming and "Content-Disposition" not in response.headers:
-            text = response.content.decode()
-            if _SIGNS.search(text):
-                response.content = reveal(text).encode()
-        return response
+        return _revealed(response) if of_runs else response
+
+
+def revealing(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """The same view, where the signs of its page are seen. Not for pages whose form sends a text back."""
+
+    @wraps(view)
+    def shown(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
+        return _revealed(view(request, *args, **named))
+
+    return shown
+
+
+def _revealed(response: HttpResponseBase) -> HttpResponseBase:
+    page = str(response.headers.get("Content-Type", "")).startswith("text/html")
+    if page and not response.streaming and "Content-Disposition" not in response.headers:
+        text = response.content.decode()
+        if _SIGNS.search(text):
+            response.content = reveal(text).encode()
+    return response
 
 
 def _without(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_hostile_words_on_the_page_of_conflicts(cast: Any) -> None:
     assert "onerror" in found["spak-patch-conflicts"]
 
 
-@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\u200f"])
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\u200f", "\u200b"])
 def test_marks_of_direction_in_a_text_are_seen_where_it_is_reviewed(cast: Any, sign: str) -> None:
     """Else a line is read in another order than it has; what is exported and edited is as it is."""
     text = cast.spec.head.text.replace(ONE, ONE.replace('"."', f'"{sign}a"'))
@@ -85,6 +86,23 @@ def test_marks_of_direction_in_a_text_are_seen_where_it_is_reviewed(cast: Any, s
     assert sign not in blame and reveal(sign) in blame
     shown = alice.get(reverse("spak-spec-compare", args=args[:2]) + "?old=1&new=2").content.decode()
     assert sign not in shown and reveal(sign) in shown
+
+
+def test_marks_of_direction_in_words_about_a_patch_are_seen(cast: Any) -> None:
+    """In the reason, in comments and answers, and where a program said it; also in what is sent packed."""
+    hidden = "safe\u202e\u200b"
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere", f"Reason {hidden}")
+    made = talk.comment(cast["rita"], patch, f"Said {hidden}")
+    talk.comment(cast["bob"], patch, f"Answered {hidden}", answers=made.pk)
+    patch.latest.checks.update(words=f"Judged {hidden}")
+    args = [cast.team.slug, "small", patch.number]
+    for name, told in (("spak-patch", 4), ("spak-patch-status", 1)):
+        answer = cast.client("alice").get(reverse(name, args=args), headers={"Accept-Encoding": "gzip"})
+        packed = answer.headers.get("Content-Encoding") == "gzip"
+        body = (gzip.decompress(answer.content) if packed else answer.content).decode()
+        assert packed is (name == "spak-patch")
+        assert "\u202e" not in body and "\u200b" not in body and body.count(reveal(hidden)) >= told
 
 
 def _shown(cast: Any, spec: str, pages: dict[str, tuple[int, ...]]) -> dict[str, str]:

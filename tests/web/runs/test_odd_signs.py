@@ -164,6 +164,11 @@ def test_signs_that_nobody_sees_are_shown() -> None:
         f"{one}\u27e8U+{code}\u27e9"
         for one, code in zip("abcd", ("200E", "200F", "061C", "2028"), strict=True)
     )
+    hidden = "\xad\u200b\u2060\u2063\ufeff\u3164\U000e0041"
+    assert reveal(hidden) == "".join(f"\u27e8U+{ord(sign):04X}\u27e9" for sign in hidden)
+    assert reveal("a\u200db \u200cc") == "a\u27e8U+200D\u27e9b \u27e8U+200C\u27e9c"
+    joined = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f4bb"
+    assert reveal(joined) == joined
     assert reveal("שלום f\u00fc\u4e2d \u200d\U0001f600") == "שלום f\u00fc\u4e2d \u200d\U0001f600"
 
 
