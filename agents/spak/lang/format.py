@@ -78,9 +78,20 @@ def format_text(text: str | bytes | Parsed, name: str = "") -> Formatted:
 
 def comments(parsed: Parsed) -> list[str]:
     """Every comment in order, without the blanks at its end."""
-    ends, starts = [0, *parsed.tokens.ends], parsed.tokens.starts
-    gaps = (parsed.text[end:start] for end, start in zip(ends, starts, strict=False))
-    return [found.rstrip() for gap in gaps for found in _COMMENT.findall(gap)]
+    return [word for word in words(parsed) if _COMMENT.match(word)]
+
+
+def words(parsed: Parsed) -> list[str]:
+    """Every token but commas, and every comment without the blanks at its end, in order: two texts that have
+    the same differ in layout alone."""
+    comma = tables().words.punctuation[","]
+    text, tokens, found, end = parsed.text, parsed.tokens, [], 0
+    for kind, start, stop in zip(tokens.kinds, tokens.starts, tokens.ends, strict=True):
+        found += [comment.rstrip() for comment in _COMMENT.findall(text[end:start])]
+        if kind != comma:
+            found.append(text[start:stop])
+        end = stop
+    return found
 
 
 class _Layout:

@@ -1,9 +1,9 @@
 """Kinds of edit that a rule can name: `kinds_of(...)` says which of KINDS a change of a spec is of. Pure.
 
-A change can be of several kinds, and formatting alone is of none. Most are those of the capability delta
-(spak.lang.diff), whichever way it goes: a validator that is added is of the kind `judges` too. `tools` has
-besides every step and check that calls a tool, and `judges` every check, so that another command line of the
-same tool is of both.
+A change can be of several kinds; layout alone is of none, and comments alone are of `any`. Most are those of
+the capability delta (spak.lang.diff), whichever way it goes: a validator that is added is of the kind
+`judges` too. `tools` has besides every step and check that calls a tool, and `judges` every check, so that
+another command line of the same tool is of both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spak.lang import ast
 from spak.lang.diff import Difference
 
 KINDS: Mapping[str, tuple[str, str]] = {
-    "any": ("Every change but formatting", "it changes what the spec means"),
+    "any": ("Every change but formatting", "it changes more than formatting"),
     "widens": ("What widens what the spec may do", "it widens what the spec may do"),
     "privileged": ("Every privileged change", "it makes privileged changes"),
     "permits": ("What permits recorded actions that were denied", "it permits actions that were denied"),

@@ -83,6 +83,13 @@ class Part:
         return not self.changes and not self.capabilities
 
     @property
+    def layout(self) -> bool:
+        """Whether its lines differ in blanks alone."""
+        old = [word for one in self.edits for line in one.old for word in line.split()]
+        new = [word for one in self.edits for line in one.new for word in line.split()]
+        return self.formatting and old == new
+
+    @property
     def rank(self) -> tuple[bool, ...]:
         return not self.widens, not self.unsure, not self.privileged, self.formatting
 

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from spak import canon
 from spak.lang import Parsed
 from spak.lang.diff import Difference, compare
+from spak.lang.format import words
 from spak.lang.graph import Graph, graph_difference, lay_out, to_svg
 from spak.outer.gate.privileges import privileged
 from spakweb.reviews.kinds import kinds_of
@@ -35,6 +36,8 @@ class Reading:
     graph: Graph
     kinds: frozenset[str]
     """What kinds of edit it has (kinds.py)."""
+    layout: bool
+    """Whether they differ in blanks, line breaks and commas between items at most, and not in comments."""
     readable: bool
     """Whether the text after it has no errors of grammar: else the difference is of what could be read."""
     old_tasks: TaskLines
@@ -62,9 +65,10 @@ def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, ne
     stage = privileged(old, new, catalog(), found=alone)
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
     kinds = kinds_of(found, marked, before.spec, after.spec)
-    if not two.ok:
+    layout = found.equal and one.ok and two.ok and words(one) == words(two)
+    if not layout:
         kinds |= {"any"}
-    return Reading(found, marked, joined, kinds, two.ok, _lines_of_tasks(one), _lines_of_tasks(two))
+    return Reading(found, marked, joined, kinds, layout, two.ok, _lines_of_tasks(one), _lines_of_tasks(two))
 
 
 def read_imports(spec: Spec, *texts: str) -> str:

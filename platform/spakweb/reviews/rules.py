@@ -60,8 +60,8 @@ def same_work(revision: Revision) -> list[Revision]:
 
 def standing_approvals(patch: Patch) -> list[Verdict]:
     """The approvals that count for the newest revision: of each person the last verdict, where the text that
-    they judged and the newest differ in formatting at most, who wrote no revision and may still review. Where
-    the spec says so they count for what came of bringing the text up to date."""
+    they judged and the newest differ in layout at most, who wrote no revision and may still review. Where the
+    spec says so they count for what came of bringing the text up to date."""
     latest, wrote = patch.latest, authors(patch)
     counted = same_work(latest) if patch.spec.review_rules.approvals_follow else [latest]
     said = Verdict.objects.filter(revision__patch=patch).order_by("pk")
@@ -73,7 +73,8 @@ def standing_approvals(patch: Patch) -> list[Verdict]:
         if one.user_id not in wrote
         and access.can(one.user, "spec.review", patch)
         and any(
-            one.revision.base_id == other.base_id and same_meaning(patch.spec, one.revision.text, other.text)
+            one.revision.base_id == other.base_id
+            and same_layout_aside(patch.spec, one.revision.text, other.text)
             for other in counted
         )
     ]
@@ -132,7 +133,7 @@ def of_people(patch: Patch) -> list[str]:
 
 
 def _is_refused(patch: Patch, latest: Revision) -> bool:
-    """Whether the last word of somebody on this text, or on one that differs in formatting at most, asks for
+    """Whether the last word of somebody on this text, or on one that means the same, asks for
     changes. Who has written a revision since can not approve it: of them only this revision's words count."""
     rows = Verdict.objects.filter(revision__patch=patch).select_related("revision").order_by("pk")
     said = list(rows.defer("revision__text"))
@@ -243,8 +244,13 @@ def law_hash(spec: Spec) -> str:
     return str(law_of(spec.team).hash)
 
 
+def same_layout_aside(spec: Spec, one: str, two: str) -> bool:
+    """Whether they are the same but for layout, comments too; two texts that cannot be read are not."""
+    return one == two or read(spec, one, two).layout
+
+
 def same_meaning(spec: Spec, one: str, two: str) -> bool:
-    """Whether they are the same but for formatting; two texts that cannot be read are not."""
+    """Whether they mean the same: layout and comments may differ; two texts that cannot be read do not."""
     if one == two:
         return True
     reading = read(spec, one, two)

@@ -137,7 +137,7 @@ def test_two_reasons_of_one_role_are_one_line(cast: Any) -> None:
     protect(cast["alice"], cast.spec, 1, roles={"any": "security", "widens": "security"})
     patch = proposed(cast, SHELL)
     actions.judge(cast["alice"], patch, 1, True)
-    both = "it changes what the spec means and it widens what the spec may do"
+    both = "it changes more than formatting and it widens what the spec may do"
     assert missing(patch) == [f"somebody of security to approve it, since {both}"]
     actions.judge(cast["rita"], patch, 1, True)
     assert missing(patch) == []

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from bench.bench_review import EDITS, TASKS, text
-from spakweb.reviews import actions
+from spakweb.reviews import actions, rules
 from spakweb.reviews.models import Patch
 from spakweb.specs.actions import create_spec, save_version
 
@@ -80,6 +80,16 @@ def test_steps_that_change_places_moved_and_layout_is_apart(cast: Any, patch: Pa
         cast["bob"], patch.spec, BASE.replace("  TASK second {", "  TASK second   {"), 1, "Lay out"
     )
     assert "Only the layout of the text changed" in shown(cast, laid).content.decode()
+
+
+def test_a_comment_is_no_layout(cast: Any, patch: Patch) -> None:
+    """Not for the named role of every change but formatting either."""
+    text = BASE.replace("  TASK second {", "  TASK second {  // Reviewed: harmless.")
+    made = actions.propose(cast["bob"], patch.spec, text, 1, "Say so")
+    body = shown(cast, made).content.decode()
+    assert "The text changed, and not what it means" in body and "Same meaning" in body
+    assert "Only the layout" not in body and "Formatting only" not in body
+    assert rules.kinds_of(made, made.latest) == {"any"}
 
 
 def test_the_graph_of_both_draws_what_was_added_changed_and_removed_apart(cast: Any, patch: Patch) -> None:

@@ -114,6 +114,26 @@ def test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting(cast: An
     assert rules.standing_approvals(both) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "stands"),
+    [
+        ("// one\n", "// one \n\n", True),
+        ("// one\n", "// two\n", False),
+        ("// one\n", "", False),
+        ("// one\n  START -> look\n", "START -> look\n  // one\n", False),
+        ("// one\n", "// one\n# \u202eeno\n", False),
+    ],
+)
+def test_a_comment_is_what_was_approved(cast: Any, old: str, new: str, stands: bool) -> None:
+    """People read it and may be misled by it: neither its words nor its place change under an approval."""
+    text = cast.spec.head.text.replace("START", "// one\n  START", 1)
+    assert "// one\n  START -> look\n" in text
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Comment")
+    actions.judge(cast["rita"], patch, 1, True)
+    actions.revise(cast["bob"], patch, 1, text.replace(old, new))
+    assert bool(rules.standing_approvals(patch)) is stands
+
+
 @pytest.mark.parametrize("broken", ["{text}}}\n", "{text}TASK {{\n", "@@@ {text}"])
 def test_a_text_that_can_no_longer_be_read_is_no_formatting(cast: Any, both: Patch, broken: str) -> None:
     """What the parser makes of it may be the same: the approvals were for a text that runs."""

@@ -89,11 +89,11 @@ def test_own_named_roles_go_with_the_spec_and_the_teams_hold_then(
     protect_team(cast["alice"], cast.team, 1, roles={"any": "security"})
     protect(cast["alice"], cast.spec, 1, roles={"any": "owners"})
     assert [one for one in rules.missing(again(patch)) if "somebody of" in one] == [
-        "somebody of owners to approve it, since it changes what the spec means"
+        "somebody of owners to approve it, since it changes more than formatting"
     ]
     follow_team(cast["alice"], cast.spec)
     assert [one for one in rules.missing(again(patch)) if "somebody of" in one] == [
-        "somebody of security to approve it, since it changes what the spec means"
+        "somebody of security to approve it, since it changes more than formatting"
     ]
     named_roles.drop(cast["alice"], NamedRole.objects.get(name="owners"))
     with pytest.raises(Refused, match="security has to approve edits of the team's default"):
