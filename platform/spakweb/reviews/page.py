@@ -11,6 +11,7 @@ from spakweb import access
 from spakweb.reviews import checks, merge_queue, rules, spending, talk
 from spakweb.reviews.models import Check, Patch, Revision, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
+from spakweb.reviews.protection import unprotected_imports
 from spakweb.reviews.reading import draw, read
 from spakweb.specs import show
 from spakweb.specs.actions import draft_of
@@ -111,6 +112,7 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0, said
         "reading": reading,
         "difference": reading.difference,
         "parts": parts,
+        "open_imports": unprotected_imports(patch.spec, latest.text) if found["opened"] else [],
         "viewed_count": sum(part.viewed for part in parts),
         "edit_count": len(edits),
         "svg": draw(reading.graph) if len(reading.graph.nodes) <= DRAWN else None,

@@ -1,5 +1,6 @@
-"""Every write to rules of review: `protect` gives a spec its own, `follow_team` drops them, `protect_team`
-sets those of the team, which hold for each of its specs without rules of its own.
+"""Every write to rules of review: `protect` gives a spec its own, `follow_team` drops them, `protect_imports`
+gives what a spec imports the same, `protect_team` sets those of the team, which hold for each of its specs
+without rules of its own.
 
 Rights are asked here; rules.py says what the rules mean for a patch. Each write is an event of the team.
 """
@@ -18,6 +19,7 @@ from spakweb.reviews import rules
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import ApprovalRule
 from spakweb.specs.models import Spec
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.models import NamedRole, Team
 from spakweb.text import plural
 
@@ -57,6 +59,28 @@ def follow_team(user: Any, spec: Spec) -> None:
         if Spec.objects.filter(pk=spec.pk, own_rules=True).update(own_rules=False):
             spec.approval_rules.all().delete()
             record(user, "spec.protected", f"{spec.slug}: as the team's default", spec.team)
+
+
+def unprotected_imports(spec: Spec, text: str) -> list[Spec]:
+    """What a text of a protected spec takes in that somebody may save directly; nothing where the spec is not
+    protected."""
+    if not spec.review_rules.approvals:
+        return []
+    return [one for one in TeamFiles.of(spec).specs_in(text) if not one.review_rules.approvals]
+
+
+def protect_imports(user: Any, spec: Spec) -> list[Spec]:
+    """Give what the newest version imports, and is not protected, the rules of the spec."""
+    access.require(user, "spec.protect", spec)
+    with transaction.atomic():
+        found, ruled = unprotected_imports(spec, spec.head.text), spec.review_rules
+        roles = {one.kind: one.role.name for one in rules.by_kind(spec).select_related("role")}
+        for one in found:
+            protect(
+                user, one, ruled.approvals, ruled.privileged_by_admin, ruled.required_checks, roles,
+                queue=ruled.merge_queue, follow=ruled.approvals_follow,
+            )  # fmt: skip
+    return found
 
 
 def protect_team(

@@ -18,6 +18,7 @@ from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, campaigns, history, merge_queue, page, talk, views_rules
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
+from spakweb.reviews.protection import unprotected_imports
 from spakweb.reviews.reading import draw, read
 from spakweb.runs.unsafe_text import revealing
 from spakweb.specs.actions import draft_moved, drop_draft
@@ -67,6 +68,7 @@ def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         "patches": found.patches.select_related("author")[:MOST],
         "may_protect": access.can(request.user, "spec.protect", found),
         "queue": merge_queue.waiting(found),
+        "open_imports": unprotected_imports(found, found.head.text),
         **views_rules.of_spec(found),
     }
     return render(request, "reviews/list.html", context)

@@ -62,10 +62,14 @@ def protect_team(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_POST
 def protect(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    """Give a spec rules of its own, or, with `do=follow`, those of the team."""
+    """Give a spec rules of its own; with `do=follow` those of the team, with `do=imports` its own to what it
+    imports."""
     found = find_spec(request, team, spec)
     if request.POST.get("do") == "follow":
         protection.follow_team(request.user, found)
+    elif request.POST.get("do") == "imports":
+        names = ", ".join(one.name for one in protection.protect_imports(request.user, found))
+        messages.success(request, f"Protected: {names}." if names else "All that it imports is protected.")
     else:
         protection.protect(request.user, found, **_given(request))
     return redirect("spak-patch-list", team=team, spec=spec)

@@ -46,12 +46,30 @@ class TeamFiles:
 
     def read(self, path: str) -> bytes | None:
         """What `resolve` asks: the bytes of a file, or None. Raises: Unreadable."""
-        if "/" not in path and path.endswith(".spak"):
-            found = Spec.objects.filter(team=self.team, slug=slug_of(path.removesuffix(".spak")))
-            text: str | None = found.values_list("head__text", flat=True).first()
-            if text is not None:
-                return text.encode()
+        if (found := self._spec(path)) is not None:
+            return found.head.text.encode()
         return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
+
+    def _spec(self, path: str) -> Spec | None:
+        if "/" in path or not path.endswith(".spak"):
+            return None
+        rows = Spec.objects.filter(team=self.team, slug=slug_of(path.removesuffix(".spak")))
+        return rows.select_related("head", "team").first()
+
+    def specs_in(self, text: str) -> list[Spec]:
+        """The other specs of the team that the text takes in, also through what it imports, by name."""
+        if not NAMED.search(text):
+            return []
+        found: dict[str, Spec] = {}
+
+        def read(path: str) -> bytes | None:
+            if (one := self._spec(path)) is not None:
+                found[one.slug] = one
+            return self.read(path)
+
+        resolve(self.parse(text), read)
+        found.pop(self.slug, None)
+        return sorted(found.values(), key=lambda one: (one.name, one.pk))
 
     def parse(self, text: str) -> Parsed:
         """The text by itself, under the name by which others import it: a circle is seen."""
