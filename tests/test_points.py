@@ -205,6 +205,10 @@ REVIEWING = {
     "viewed, until that part changes": (
         "web/reviews/test_evidence.py::test_viewed_falls_when_that_part_changes_and_no_other",
     ),
+    "what a protected spec imports is protected too, or named": (
+        "web/reviews/test_protected_imports.py::test_what_is_imported_and_not_protected_is_named",
+        "web/reviews/test_protected_imports.py::test_one_click_gives_what_is_imported_the_same_rules",
+    ),
     "a protected spec takes patches alone, with so many approvals": (
         "web/reviews/test_reviews.py::test_a_protected_spec_takes_patches_alone",
         "web/reviews/test_inbox.py::test_the_editor_of_a_protected_spec_offers_only_to_propose",
@@ -234,6 +238,7 @@ REVIEWING = {
         "web/reviews/test_merge_queue.py::test_who_queues_does_not_write_what_the_queue_makes",
     ),
     "approvals fall with a new revision unless only formatting changed": (
+        "web/reviews/test_reviews.py::test_a_comment_is_what_was_approved",
         "web/reviews/test_reviews.py::test_a_text_that_can_no_longer_be_read_is_no_formatting",
         "web/reviews/test_reviews.py::test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting",
     ),
@@ -292,7 +297,8 @@ REVIEW_STORIES = {
         "web/reviews/test_hostile_words.py::test_a_hostile_name_in_every_field",
         "web/reviews/test_hostile_words.py::test_hostile_words_on_the_page_of_conflicts",
         "web/reviews/test_hostile_words.py::test_marks_of_direction_in_a_text_are_seen_where_it_is_reviewed",
-        "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
+        "web/reviews/test_hostile_words.py::test_marks_of_direction_in_words_about_a_patch_are_seen",
+        "e2e/reviews/test_hostile_story.py::test_a_hostile_name_in_every_field",
     ),
     "a patch whose evidence went stale": (
         "e2e/reviews/test_review_stories.py::test_two_patches_conflict_and_the_choice_is_by_task",
