@@ -63,9 +63,11 @@ class TeamFiles:
         found: dict[str, Spec] = {}
 
         def read(path: str) -> bytes | None:
-            if (one := self._spec(path)) is not None:
-                found[one.slug] = one
-            return self.read(path)
+            one = self._spec(path)
+            if one is None:
+                return self.read(path)
+            found[one.slug] = one
+            return one.head.text.encode()
 
         resolve(self.parse(text), read)
         found.pop(self.slug, None)

@@ -77,30 +77,61 @@ def test_pictures(
 
 PATCH = """
 from spakweb.reviews import actions, checks, talk
-from spakweb.specs.models import Spec
-from spakweb.teams.models import User
+from spakweb.reviews.protection import protect
+from spakweb.runs.actions import start
+from spakweb.specs.actions import create_spec
+from spakweb.teams.models import Team, User
+from spakweb.worker import execute, queue
+queue.send = lambda key, queue="default": None
 alice, bob = (User.objects.get(username=name) for name in ("alice", "bob"))
-spec = Spec.objects.get(slug="cuda-optimizer")
-text = spec.head.text.replace("patience: 3", "patience: 5").replace("plateau -> finalize", "plateau -> look")
-look = '  TASK look {\\n    step list: tool.run { cmd: "ls" }\\n    NEXT { success -> finalize }\\n  }\\n\\n'
-text = text.replace("  TASK finalize", look + "  TASK finalize", 1)
-why = "The loop stops too early in half of the runs."
-patch = actions.propose(bob, spec, text, 1, "More patience, then a look", why)
+text = '''AGENT ReleaseNotes LEVEL 4 {
+  START -> read
+  TASK read {
+    GOAL "Read what changed."
+    step changes: tool.read_file { path: "CHANGES.md", on_fail: "stop" }
+    NEXT { success -> report, fail -> collect }
+  }
+
+  TASK collect {
+    GOAL "List the files instead."
+    step files: tool.list_files { path: "." }
+    NEXT { success -> report }
+  }
+
+  TASK report {
+    GOAL "Write the notes."
+    step write: tool.write_file { path: "NOTES.md", content: "Nothing new." }
+    success: file_exists("NOTES.md")
+  }
+}
+'''
+spec = create_spec(bob, Team.objects.get(slug="demo-team"), "release_notes", text)
+protect(alice, spec, 1, required=["text"])
+for _ in range(RUNS):
+    run = start(bob, spec)
+    while not run.ended:
+        execute.advance(run.key)
+        run.refresh_from_db()
+text, why = text.replace('on_fail: "stop"', 'on_fail: "continue"'), "Runs list files for nothing."
+patch = actions.propose(bob, spec, text, 1, "Write the notes without a list of changes", why)
 checks.check(patch.latest.pk)
-talk.comment(alice, patch, "Why 5? The median run needs 4.", "tasks/optimize_loop/RULE/patience")
-actions.judge(alice, patch, 1, True, "Good.")
+talk.comment(alice, patch, "Nobody reads the list. Good.", "tasks/read")
+actions.judge(alice, patch, 1, True, "The notes are the same.")
 """
 
 
 def test_picture_of_a_patch(
     window: Callable[..., Watched], pytestconfig: pytest.Config, data: Path, tmp_path: Path
 ) -> None:
-    """Last of all: the other pictures show no patch."""
-    made = manage(data, "shell", "--no-imports", "-c", PATCH)
+    """With evidence: what recorded runs would have done. Last of all: the others show no run of it."""
+    wanted = pytestconfig.getoption("--screenshots")
+    made = manage(data, "shell", "--no-imports", "-c", PATCH.replace("RUNS", "3" if wanted else "1"))
     assert made.returncode == 0, made.stderr
-    alice = window("alice", color_scheme="light", reduced_motion="reduce")
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
-    take(alice, "/t/demo-team/specs/cuda-optimizer/patches/1/", '.pill:has-text("Passed")', folder, "review")
+    alice = window(
+        "alice", color_scheme="light", reduced_motion="reduce", viewport={"width": 1280, "height": 1860}
+    )
+    flips = 'caption:has-text("Flips by task")'
+    take(alice, "/t/demo-team/specs/release-notes/patches/1/", flips, Path(wanted or tmp_path), "review")
 
 
 def take(alice: Watched, path: str, ready: str, folder: Path, name: str) -> None:
