@@ -96,6 +96,20 @@ def test_of_very_many_differences_the_first_are_listed_and_all_are_counted(
     assert part.to_json()["unlisted"] == part.unlisted
 
 
+ARGUMENT = "Decl argument(Action, Name, Value) bound [/name, /string, /any].\n"
+
+
+def test_where_a_rule_faults_the_action_is_denied_and_the_others_are_judged() -> None:
+    base = ARGUMENT + "permitted(A) :- tool(A, /deploy).\n"
+    more = 'forbidden(A) :- argument(A, "n", V), V > 5.\n'
+    more += "permitted(A) :- tool(A, /send), signed_approval(A, _)."
+    found = compare(law(base), law(base + more))
+    assert words(found, "permitted") == [("tool(/action, /send)", 'signed_approval(/action, "other")')]
+    assert sorted(words(found, "denied")) == [
+        (DEPLOY, 'argument(/action, "n", /other)'), (DEPLOY, 'argument(/action, "n", 6)')
+    ]  # fmt: skip
+
+
 def test_the_same_rules_in_another_order_change_nothing() -> None:
     more = "permitted(A) :- tool(A, /deploy).\nforbidden(A) :- uses_path(A, /writes, _, _)."
     found = compare(law(more), law("\n".join(reversed(more.splitlines()))))

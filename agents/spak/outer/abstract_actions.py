@@ -112,7 +112,7 @@ def compare(old: Policy, new: Policy, most: int = 300_000) -> Compared:
     found = Compared(facts=len(universe))
     if old.hash == new.hash:
         return found
-    sides = _Side(old), _Side(new)
+    sides = Side(old), Side(new)
     for kind, stated in _kinds(old, new):
         own = [fact for fact in universe if fact[0] in stated]
         differs: dict[Facts, Direction] = {}
@@ -130,7 +130,7 @@ def compare(old: Policy, new: Policy, most: int = 300_000) -> Compared:
 
 
 def _walk(
-    sides: tuple[_Side, _Side], kind: Facts, own: Sequence[Fact]
+    sides: tuple[Side, Side], kind: Facts, own: Sequence[Fact]
 ) -> Iterator[tuple[Facts, tuple[Facts, ...]]]:
     """Each action of an act, as it stands in both sessions meanwhile, with those of fewer facts in it."""
     for side in sides:
@@ -150,37 +150,70 @@ def _walk(
             side.change((one,), ())
 
 
-def _list(found: Compared, sides: tuple[_Side, _Side], facts: Facts, newly: Direction) -> None:
+def _list(found: Compared, sides: tuple[Side, Side], facts: Facts, newly: Direction) -> None:
     if len(found.found) >= LISTED:
         found.unlisted += 1
         return
-    side = sides[1] if newly == "permitted" or sides[1].holds("forbidden") else sides[0]
+    side = sides[1] if newly == "permitted" or sides[1].forbids() else sides[0]
     shown = tuple(show_atom(name, map(encode, row)) for name, row in facts)
     found.found.append(Difference(shown, newly, side.proof()))
 
 
-class _Side:
-    """A policy with a session whose facts are changed from action to action."""
+class Side:
+    """A policy with a session whose facts are changed from action to action.
+
+    An error of the engine is a denial, as in a run; while the facts are such that an update fails, each
+    action is judged in a session of its own.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.folds = policy, folds_of(policy)
         self.session: Session = policy.session()
-        self.verdict = False
+        self.facts: dict[Fact, None] = {}
+        self.is_whole = True
+        """Whether the session holds all of the facts."""
 
     def begin(self, facts: Iterable[Fact]) -> None:
-        self.session = self.policy.session(self._known(facts))
+        self.facts = dict.fromkeys(self._known(facts))
+        self.is_whole = False
+        self._whole()
 
     def change(self, less: Iterable[Fact], more: Iterable[Fact]) -> None:
-        self.session.update(self._known(less), self._known(more))
+        less, more = self._known(less), self._known(more)
+        for fact in less:
+            del self.facts[fact]
+        self.facts.update(dict.fromkeys(more))
+        try:
+            if self.is_whole:
+                self.session.update(less, more)
+        except UserError:
+            self.is_whole = False
 
     def judge(self) -> bool:
-        """Whether the action is permitted; an error of the engine is a denial, as in a run."""
+        """Whether the action is permitted."""
         try:
+            if not self._whole():
+                return False
             self._answer()
-            self.verdict = self.holds("permitted") and not self.holds("forbidden")
+            return self.holds("permitted") and not self.holds("forbidden")
         except UserError:
-            self.verdict = False
-        return self.verdict
+            return False
+
+    def _whole(self) -> bool:
+        if not self.is_whole:
+            try:
+                self.session = self.policy.session(self.facts)
+            except UserError:
+                return False
+            self.is_whole = True
+        return True
+
+    def forbids(self) -> bool:
+        """Whether the action is denied by a rule, and not by an error."""
+        try:
+            return self.is_whole and self.holds("forbidden")
+        except UserError:
+            return False
 
     def holds(self, pred: str) -> bool:
         return self.session.holds(pred, ACTION)
