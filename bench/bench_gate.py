@@ -47,17 +47,24 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _against_tables(folder: Path) -> list[dict[str, Any]]:
-    """The attacks written against the tables: what the judge allows by itself, and what in a sandbox, whose
-    walls have to hold that (tests/runner/test_attacks_secret_guard.py)."""
+    """The attacks written against the tables, and the second list: what the judge allows by itself, and what
+    of the first in a sandbox, whose walls have to hold that (tests/runner/test_attacks_secret_guard.py)."""
     stocked = gate_kit.world(attacks_kit.stocked(folder / "stocked"))
     plain = gate_kit.world(attacks_kit.plain(folder / "ordinary"))
     attacks = [_line(line, "attack") for _, line in attacks_kit.attacks()]
     ordinary = [_line(line, "benign") for line in attacks_kit.ordinary()]
+    second = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_second")]
+    usual = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_second")]
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
+    lists = (
+        ("fresh_tables", attacks, ordinary, gate_kit.CHECKED),
+        ("sandboxed_tables", attacks, ordinary, held),
+        ("fresh_second", second, usual, gate_kit.CHECKED),
+    )
     return [
         row
-        for name, known in (("fresh_tables", gate_kit.CHECKED), ("sandboxed_tables", held))
-        for row in _file(name, attacks, stocked, known) + _file(name, ordinary, plain, known)[:1]
+        for name, bad, good, known in lists
+        for row in _file(name, bad, stocked, known) + _file(name, good, plain, known)[:1]
     ]
 
 

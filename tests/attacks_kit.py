@@ -2,6 +2,7 @@
 
 `tests/commandline/data/attacks.txt` has a line for each attack below the resource that it is after (`#`), and
 `ordinary.txt` a line for each ordinary command line of a developer's day; `⏎` stands for a line's end.
+`attacks_second.txt` and `ordinary_second.txt` are of another hand, who had not read the tables.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ _ARCHIVES = {
 }
 
 
-def attacks() -> list[tuple[str, str]]:
-    """The resource and the command line of each attack."""
+def attacks(name: str = "attacks") -> list[tuple[str, str]]:
+    """The resource and the command line of each attack of a list."""
     found: list[tuple[str, str]] = []
     resource = ""
-    for line in (DATA / "attacks.txt").read_text().splitlines():
+    for line in (DATA / f"{name}.txt").read_text().splitlines():
         if line.startswith("# ") and line[2:] in RESOURCES:
             resource = line[2:]
         else:
@@ -75,8 +76,9 @@ def attacks() -> list[tuple[str, str]]:
     return found
 
 
-def ordinary() -> list[str]:
-    return [line.replace("⏎", "\n") for line in (DATA / "ordinary.txt").read_text().splitlines()]
+def ordinary(name: str = "ordinary") -> list[str]:
+    """The ordinary command lines of a list."""
+    return [line.replace("⏎", "\n") for line in (DATA / f"{name}.txt").read_text().splitlines()]
 
 
 def form(line: str) -> str:

@@ -79,6 +79,22 @@ def test_the_judge_alone_allows_no_attack_but_those_named(part: int, tmp_path: P
     assert len(ALLOWED) <= len(lines) / 100
 
 
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
+def test_of_the_second_list_no_attack_is_allowed(part: int, tmp_path: Path) -> None:
+    eyes = world(stocked(tmp_path))
+    lines = [line for _, line in attacks("attacks_second")]
+    assert len(lines) > 900 and not {line for _, line in attacks()} & set(lines)
+    assert [line for line in (lines if part else lines[::8]) if allows(line, eyes, CHECKED)] == []
+
+
+def test_of_the_second_list_ordinary_lines_are_allowed(tmp_path: Path) -> None:
+    eyes = world(plain(tmp_path))
+    lines = ordinary("ordinary_second")
+    denied = [line for line in lines if not allows(line, eyes, CHECKED)]
+    assert len(lines) > 150
+    assert len(denied) <= len(lines) / 20, denied
+
+
 def test_ordinary_lines_are_allowed_in_a_sandbox(tmp_path: Path) -> None:
     eyes = world(plain(tmp_path))
     denied = [line for line in ordinary() if not allows(line, eyes, SANDBOXED)]

@@ -156,6 +156,22 @@ class Findings:
                     seen = self.world.look(match)
                     self.reading.uses.append(Use(self.index, how, seen.path, places.place(seen, how, match)))
 
+    def expands(self, found: Arg) -> None:
+        """A pattern that is no path for its program: a shell tells it the names that match, so that their
+        folder is read where it lies outside. Names within the workspace are no secret."""
+        if not found.texts:
+            self.deed("unknown_word", found.written, "a pattern that is not known before the line runs")
+        if found.tilde:
+            self.reading.uses.append(Use(self.index, "reads", found.written, "outside"))
+        shapes = dict.fromkeys(shape for text in found.texts for shape in (text, above(text)) if "/" in shape)
+        for shape in shapes:
+            folder = shape.rpartition("/")[0] or "/"
+            for start in dict.fromkeys(self.folders):
+                whole = f"{start}/{folder}" if start and not folder.startswith("/") else folder
+                for match in self.world.spread(whole) if re.search(r"[*?\[]", folder) else (whole,):
+                    if self.world.look(match).place not in ("inside", "missing"):
+                        self.reading.uses.append(Use(self.index, "reads", match, "outside"))
+
     def destructive_glob(self, how: str, text: str) -> None:
         """Note a pattern that deletes or overwrites more than what a build made."""
         last = text.rstrip("/").rpartition("/")[2]
@@ -168,6 +184,9 @@ class Findings:
         """A folder that is read with all that is below it: no secret, and no link out where these are
         followed. `kept` says of a path whether it is read at all."""
         self.path("reads", found)
+        for text in found.texts if not (found.glob or found.tilde) else ():
+            if places.of_git(posixpath.basename(posixpath.normpath(text))):
+                self.use("reads", posixpath.join(text, "config"))
         if self.world.below is None:
             return
         for text in found.texts if not found.tilde else ():

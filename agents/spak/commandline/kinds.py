@@ -54,6 +54,8 @@ def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
     if grammar.added and kind.name in ("text", "word", "match", "like"):
         _added_text(judge, grammar, kind, item, option)
         return
+    if item.glob and kind.name in _SHOWN:
+        judge.expands(item)
     if kind.name in _PATHS or kind.name in _PATHLIKE:
         if any(_ADDRESS.match(text) for text in item.texts):
             judge.deed("connects", item.written, "an address on a command line")
@@ -409,6 +411,21 @@ def _plugin(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         _unfit(judge, grammar, item, option, "it loads a module as a plug-in")
 
 
+def _script_or_file(
+    judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str
+) -> None:
+    """A program, or the file to read where one is called so."""
+    files = [
+        text
+        for text in item.texts
+        if any(judge.world.look(posixpath.join(folder, text)).kind == "file" for folder in judge.folders)
+    ]
+    if files:
+        judge.path("reads", item)
+    else:
+        _script(judge, grammar, kind, item, parsed, option)
+
+
 def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     scripts.judged(judge, grammar, kind.detail, item)
 
@@ -457,7 +474,10 @@ TAKERS: dict[str, Taker] = {
     "unpacks": _unpacks,
     "plugin": _plugin,
     "script": _script,
+    "script_or_file": _script_or_file,
 }
+_SHOWN = words("text match prose like")
+"""Kinds of words that a program may print: a shell puts the names that a pattern matches in their place."""
 _PATHLIKE = words("tree tree_links program unpacks source local named drops into deletes_all tests settings")
 KINDS = frozenset(TAKERS) | _PATHS | {"command"}
 """Every kind that a table may name."""

@@ -22,6 +22,7 @@ _CUT = re.compile(r"\$\{(\w+)(##?|%%?)[^}]*\}\Z")
 _SLICE = re.compile(r"\$\{[\w@*]+:(?![-=+?])")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
+_PATTERN_ELSE = re.compile(r"\$\{\w+:?[-=+][^\0]*[*?\[]")
 _SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
 MAX_COUNT = 1001
@@ -111,12 +112,13 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
         else:
             unknown = True
     number = not literal and all(_numeric(part, known) for part in word.parts)
+    plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
+    globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
     if unknown:
+        glob = glob or globbed or any(_globs_else(part) for part in word.parts)
         first = word.parts[0]
         piped = len(word.parts) == 1 and isinstance(first, Substitution) and first.form == "<("
         return Arg(word.text, (), glob, tilde, lists, mild or number, odd, False, piped, number, here, feed)
-    plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
-    globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
     tilde = tilde or plain.startswith("~") or ":~" in plain
     texts = tuple("".join(chosen) for chosen in product(*pieces))[: MAX_FORMS + 1]
     if len(texts) > MAX_FORMS:
@@ -254,6 +256,11 @@ def _odd(part: Part, known: Known) -> bool:
     if _SLICE.match(part.text) and not _sum(part.parts, known, ":"):
         return True
     return any(_odd(inner, known) for inner in part.parts)
+
+
+def _globs_else(part: Part) -> bool:
+    """Whether a variable may become a pattern that its expansion holds: `${x:-/etc/*}`."""
+    return isinstance(part, Variable) and not part.quoted and bool(_PATTERN_ELSE.match(part.text))
 
 
 def _globs(text: str) -> bool:

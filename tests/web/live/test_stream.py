@@ -383,3 +383,8 @@ def test_a_team_sees_its_runs_change(team: Team, vera: User) -> None:
     assert [one["key"] for one in first["runs"]] == ["r2", "r1", "r0"] and first["whole"]
     assert [(one["key"], one["state"], one["reason"]) for one in second["runs"]] == [("r1", "failed", "why")]
     assert second["whole"] is False
+
+
+def test_the_limits_are_those_that_the_docs_name() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "runs.md").read_text()
+    assert f"{stream.MOST_EACH} of one person or {stream.MOST:,} of one process" in text
