@@ -66,7 +66,7 @@ need_packages() {
     export DEBIAN_FRONTEND=noninteractive
     { apt-get update -q && apt-get install -y -q --no-install-recommends "$@"; } </dev/null >"$LOG" 2>&1 || {
         tail -n 20 "$LOG" >&2
-        stop "apt could not install them (its words are above); mend that, then run:" "apt-get update && $command"
+        stop "apt could not install them (its words are above); fix that, then run:" "apt-get update && $command"
     }
 }
 

@@ -42,6 +42,9 @@ LONG = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", default="", help="write the pictures of the platform to this folder")
+    parser.addoption(
+        "--fresh-clone", action="store_true", help="the first hour begins on a fresh clone, with its packages"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,7 +1,7 @@
 """Every error that SPAK raises, one base, a stable code per leaf.
 
     SpakError
-    ├── UserError            the caller can mend it; `hint` says how
+    ├── UserError            the caller can fix it; `hint` says how
     │   ├── UsageError       usage.*      exit 2  wrong call, missing or unreadable file
     │   ├── SpecError        lang.*       exit 3  diagnostics of a spec or a policy
     │   ├── EditRefused      edit.*       exit 1  an edit of a spec that can not be made
@@ -37,7 +37,7 @@ class SpakError(Exception):
 
 
 class UserError(SpakError):
-    """Something that the caller can mend."""
+    """Something that the caller can fix."""
 
 
 class UsageError(UserError):

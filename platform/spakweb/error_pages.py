@@ -35,20 +35,20 @@ WINDOW_S = 60
 NO_ROOM = ("disk is full", "No space left on device")
 """How SQLite and PostgreSQL say it."""
 PAGE_TEXTS = {
-    400: ("That request cannot be used", "Something in it is not as it should be. Nothing was changed."),
+    400: ("Invalid request", "A value is missing or has the wrong form. Nothing was changed."),
     403: ("You may not do that", "Your role in this team does not allow it. Nothing was changed."),
     404: (
         "There is nothing here",
         "The address is wrong, or what it names belongs to a team that you are not in.",
     ),
-    405: ("That is not a page", "It is where a form of another page leads. Nothing was changed."),
-    410: ("That is gone", "It was here, and is no more."),
+    405: ("This address has no page", "It receives a form. Open the page with the form, and send it there."),
+    410: ("This was deleted", "It existed, and cannot be restored."),
     413: ("That is too large", "Nothing was changed."),
-    429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
+    429: ("Too many attempts", "Wait a few minutes, then try again. Nothing was changed."),
     502: ("Another service failed", "Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
-    503: ("Not now", "Something else is under way there. Nothing was changed. Try again in a few seconds."),
-    507: ("There is no room", "The disk of the server is full. Nothing was changed."),
+    503: ("Busy", "Another change is in progress. Nothing was changed. Try again in a few seconds."),
+    507: ("No space left", "The disk of the server is full. Nothing was changed."),
 }
 
 

@@ -98,7 +98,9 @@ def test_code_that_failed_its_check_is_not_committed(spak: Spak, repo: Path, run
     for approvals in ("", "APPROVALS ask"):
         done = build(spak, repo, method="upper", approvals=approvals)
         assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
-        assert "mend" in done.json["refusal"]["cause"] and done.json["refusal"]["knob"] == ""
+        assert (
+            ": fix it before a commit" in done.json["refusal"]["cause"] and done.json["refusal"]["knob"] == ""
+        )
         assert git(place(runs, done), "log", "--format=%s") == "first"
 
 

@@ -24,6 +24,7 @@ from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
+from spak.runner.views.run_json import refusal
 from spak.validators.compliance import Compliance
 from spak.validators.judge import VERDICT, Judge
 from spak.workspace import Workspace
@@ -176,6 +177,8 @@ def test_three_answers_that_are_no_verdicts_end_the_run(tmp_path: Path) -> None:
     run.advance("full_auto")
     assert len(model.asked) == 3 and run.state.status == "failed"
     assert run.state.r7.codes == ("validator.void",)
+    shown = (refusal(run.state) or {})["knob"]
+    assert shown == "a quieter machine, or fix what the measurement reports"
     run.close()
 
 

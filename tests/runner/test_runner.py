@@ -13,6 +13,7 @@ from spak.ledger.files import FileLedgers
 from spak.ledger.memory import MemoryLedgers
 from spak.ledger.verify import verify
 from spak.runner.fork import copied
+from spak.runner.views.run_json import refusal
 
 ASKING = """
 task Ask {
@@ -176,6 +177,7 @@ def test_a_broken_invariant_leaves_the_workspace_as_it_was(tmp_path: Path) -> No
     run = start(tmp_path, spec)
     run.advance("full_auto")
     assert run.state.r7.codes == ("run.invariant",)
+    assert (refusal(run.state) or {})["knob"] == "fix step b or the invariant of TASK T"
     assert (tmp_path / "run-1/workspace/keep.txt").read_text() == "kept"
     assert run.workspace.snapshot() == run.state.r3
     run.close()

@@ -68,6 +68,9 @@ def _list(
         one.names = names[one.pk]
     context = {
         "team": team,
+        "section": "team",
+        "origin": request.build_absolute_uri("/").rstrip("/"),
+        "hosts": sorted({one.kind for one in rules}),
         "rules": rules,
         "given": given,
         "why": why,

@@ -85,7 +85,9 @@ def money(nanos: Any) -> str:
     if not isinstance(nanos, int | float):
         return "not available"
     dollars = nanos / 1_000_000_000
-    return f"${dollars:,.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+    if dollars >= 0.1 or not dollars:
+        return f"${dollars:,.2f}"
+    return f"${dollars:.4f}" if dollars >= 0.001 else f"${dollars:.9f}".rstrip("0")
 
 
 def figure(value: Any) -> str:

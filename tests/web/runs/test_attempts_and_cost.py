@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 from spak.records import Record
 from spakweb.ledger import projection
+from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import run_parts, timeline
+from spakweb.runs.pages import record_parts, run_parts, timeline
 from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,6 +85,38 @@ def test_the_table_of_tasks_shows_tokens_and_cost_of_each(cast: Any, ran: Ran) -
     run.refresh_from_db()
     assert run_parts.live(run)["nodes"]["first"][2:] == [2468, 3_000_000]
     assert '<td class="num spent" data-label="Tokens">2,468 · $0.0030</td>' in page(cast, run, "")
+
+
+def facts_of(text: str) -> dict[str, str]:
+    """The rows under "Tokens and cost", by their names."""
+    _, found, after = text.partition("<h3>Tokens and cost</h3>")
+    rows = re.findall(r'<dt class="mono">(.*?)</dt><dd class="mono">(.*?)</dd>', after.partition("</dl>")[0])
+    return dict(rows) if found else {}
+
+
+@pytest.mark.parametrize(
+    ("side", "shown"),
+    [
+        (
+            {"tokens": 1234, "usage": {"input": 1200, "output": 34, "cached": 7}, "cost_nanousd": 4_500},
+            {"tokens": "1,234", "of the prompt": "1,200", "of the answer": "34", "read from a cache": "7",
+             "cost": "$0.0000045"},
+        ),
+        ({"tokens": 9, "cost_nanousd": 0}, {"tokens": "9", "cost": "$0.00"}),
+        ({"tokens": 9, "usage": "odd"}, {"tokens": "9", "cost": "not available"}),
+        ({"tokens": "odd", "by": "alice"}, {}),
+    ],
+)  # fmt: skip
+def test_the_page_of_a_record_shows_its_tokens_and_cost(
+    cast: Any, ran: Ran, side: dict[str, Any], shown: dict[str, str]
+) -> None:
+    run = ran(LOOP)
+    seq = run.records.filter(kind="act").first().seq
+    record = Record("act", "proposal", {"out": "x"}, "first", "look", seq=seq, side=side)
+    blobs = DatabaseLedgers().reader(run.key).blobs
+    text = render_to_string("runs/_parts.html", {"parts": record_parts.parts(run, record, blobs)})
+    assert facts_of(text) == shown
+    assert not shown or "cost_nanousd" not in text, "told once"
 
 
 def test_a_waiting_step_is_skipped_with_an_empty_answer(cast: Any, ran: Ran) -> None:

@@ -162,7 +162,7 @@ FIELDS: Mapping[str, Word] = {
     ),
     "role": Word("The role that the model is asked in.", 'role: "coder"'),
     "prompt": Word(
-        "The text of the question; `{{variables}}` are filled in.", 'prompt: "Mend it: {{last_tool_output}}"'
+        "The text of the question; `{{variables}}` are filled in.", 'prompt: "Fix it: {{last_tool_output}}"'
     ),
     "prompt_template": Word(
         "The text of the question; `{{variables}}` are filled in.", 'prompt_template: """..."""'

@@ -20,8 +20,24 @@ from spak.records import Authority, Kind, Record
 TAIL = 1000
 """Records that are read for the cause of an end where reading all of them would take too long."""
 
+REWORDED = {
+    "mend step ": "fix step ",
+    "or mend what the measurement says": "or fix what the measurement reports",
+    ": mend it before a commit": ": fix it before a commit",
+    ": mend what it found before a commit": ": fix what it found before a commit",
+}
+"""Words of the kernel that records hold, and those that are shown: a change of the former would change what
+ledgers replay to."""
+
 LISTED = 12
 """Record numbers in a sentence; of more, the first and the last."""
+
+
+def reworded(text: str) -> str:
+    """A knob, a reason or a cause as it is shown."""
+    for recorded, shown in REWORDED.items():
+        text = text.replace(recorded, shown)
+    return text
 
 
 def sentence(records: Iterable[Record]) -> str:

@@ -14,6 +14,7 @@ from spak.kernel.state import State, registers
 from spak.policy.approval import action_hash
 from spak.ports import Prompt
 from spak.program import Budgets
+from spak.runner.views.causes import reworded
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,9 @@ def refusal(state: State, cause: str = "") -> dict[str, Any] | None:
     return {
         "state": state.status,
         "codes": list(r7.codes),
-        "cause": cause,
+        "cause": reworded(cause),
         "evidence": list(r7.evidence),
-        "knob": r7.knob,
+        "knob": reworded(r7.knob),
         "error": state.r4,
     }
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak.commandline import places
+from spak.costs import cost_of
+from spak.costs.run_cost import NANOUSD, TOKENS
 from spak.datalog.explain import Proof
 from spak.errors import UserError
 from spak.kernel.replay import Replay
@@ -21,6 +23,7 @@ from spak.ports import Blobs
 from spak.records import Authority, Kind, Record, decode
 from spak.runner.blobs import expand
 from spak.runner.perform import prompt_of
+from spak.runner.views.causes import reworded
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 from spakweb.ledger.store import DatabaseLedgers
@@ -37,6 +40,15 @@ FILES = 50
 ATTEMPTS = 200
 """Attempts of a step that a record offers."""
 BINARY = "\0"
+SPENT = (TOKENS, NANOUSD, "usage")
+"""Members of a side that `spent` shows."""
+USAGE = {
+    "input": "of the prompt",
+    "output": "of the answer",
+    "cached": "read from a cache",
+    "cache_write": "written to a cache",
+}
+"""The kinds of tokens that an engine counts."""
 DERIVE = 5_000
 """Records after which a page does not derive a prompt again: it takes as long as a replay."""
 
@@ -74,12 +86,26 @@ def parts(run: Run, record: Record, blobs: Blobs) -> list[Part]:
     if record.kind == Kind.END:
         found.append(_facts("Outcome", {name: value for name, value in body.items() if name != "r3"}))
     if record.side:
-        side = {name: value for name, value in record.side.items() if name not in ("proof", "details")}
+        found += spent(record)
+        shown = ("proof", "details", *(SPENT if cost_of(record.side).answers else ()))
+        side = {name: value for name, value in record.side.items() if name not in shown}
         found += [_facts("Side notes (never part of a decision)", side)] if side else []
         if "details" in record.side:
             found.append(_text("Details", record.side["details"], blobs))
     found.append(_text("The record as JSON", json.dumps(body, indent=2, ensure_ascii=False), blobs))
     return found
+
+
+def spent(record: Record) -> list[Part]:
+    """What the answer of a model used: tokens, of which kinds, and its price. Empty for other records."""
+    cost, usage = cost_of(record.side), record.side.get("usage")
+    if not cost.answers:
+        return []
+    rows = [("tokens", words.figure(cost.tokens))]
+    if isinstance(usage, Mapping):
+        rows += [(USAGE.get(name, str(name)), words.figure(usage[name])) for name in usage]
+    rows.append(("cost", words.money(cost.nanousd) if cost.priced else "not available"))
+    return [Part("Tokens and cost", "facts", rows=rows)]
 
 
 def _permit(record: Record, blobs: Blobs) -> list[Part]:
@@ -118,7 +144,7 @@ def explanation(decided: Any) -> Part:
     """A decision's proof tree, or what was missing for it."""
     if not isinstance(decided, Mapping):
         return _cut("Why", json.dumps(decided))
-    reason = str(decided.get("reason", ""))
+    reason = reworded(str(decided.get("reason", "")))
     try:
         if "proof" in decided:
             return Part("Proof", "tree", reason, nodes=[_tree(decided["proof"])])
@@ -182,7 +208,7 @@ def reason_of(record: Record, blobs: Blobs) -> str:
         found = json.loads(blobs.get(proof)) if isinstance(proof, str) else {}
     except (UserError, ValueError):
         return ""
-    return str(found.get("reason", "")) if isinstance(found, Mapping) else ""
+    return reworded(str(found.get("reason", ""))) if isinstance(found, Mapping) else ""
 
 
 def _genesis(body: Mapping[str, Any]) -> list[Part]:
