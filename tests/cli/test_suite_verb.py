@@ -35,6 +35,13 @@ def test_a_run_is_kept_with_its_files_answers_and_outcome(cli: Cli, tmp_path: Pa
     assert (again.code, again.error) == (2, "suite.duplicate")
 
 
+def test_the_suite_is_a_folder_of_that_name_if_none_is_named(cli: Cli, tmp_path: Path) -> None:
+    assert cli("run", HELLO).code == 0
+    assert cli("suite", "keep", "latest", "--name", "one").code == 0
+    assert cli("suite", "check", "suite", "--json").json["problems"] == []
+    assert (tmp_path / "suite/one/case.json").exists()
+
+
 def test_a_check_that_passes_on_nothing_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert cli("run", HELLO).code == 0
     found = cli("suite", "keep", "latest", "--suite", "s", "--check", "true", "--json")

@@ -165,5 +165,18 @@ def test_success_conditions_that_do_not_hold(tmp_path: Path, condition: str, sho
     run.close()
 
 
+@pytest.mark.parametrize("out", ["no room\ninside\n", {"$blob": "x", "head": "no room\ninside"}])
+def test_a_sandbox_that_did_not_start_says_why(out: Any) -> None:
+    codes = {"state": "failed", "codes": ["tool.launcher"]}
+    found = [
+        Record(Kind.PERMIT, "commit", {"act": "tool", "name": "run", "allow": True}, "T", "look", seq=1),
+        Record(Kind.ACT, "proposal", {"outcome": "launcher", "out": out}, "T", "look", seq=2),
+        Record(Kind.ROUTE, "commit", {"code": "tool.launcher", "signal": "fail"}, "T", "look", seq=3),
+        Record(Kind.END, "commit", codes, "T", "look", seq=4),
+    ]
+    wanted = "run in step look failed (the sandbox did not start: no room inside): record 2"
+    assert causes.sentence(found) == wanted
+
+
 def test_many_records_are_shown_by_their_ends() -> None:
     assert causes._listed(range(20)) == "0 to 19"

@@ -37,6 +37,15 @@ suite_option = click.option(
     "--suite", "folder", type=click.Path(path_type=Path), help="The suite whose gate cases judge."
 )
 
+STOPPED = {
+    "proposals": "the proposer has no more to propose",
+    "candidates": "the budget of candidates is used up",
+    "runs": "the budget of runs is used up",
+    "tokens": "the budget of tokens is used up",
+    "money": "the budget of dollars is used up",
+}
+"""Why a campaign stopped, as it is printed; another reason is printed as it is."""
+
 
 @click.group()
 def command() -> None:
@@ -238,7 +247,7 @@ def campaign(
         )
     else:
         counts = ", ".join(f"{count} {word}" for word, count in made.counts().items())
-        common.out(f"campaign {made.name}: {counts}; stopped: {why}")
+        common.out(f"campaign {made.name}: {counts}; stopped: {STOPPED.get(why, why)}")
         if why == "interrupted":
             common.say(f"next: spak outer campaign --resume {made.name}")
     return 6 if why == "interrupted" else 0 if made.counts().get("fit") else 1

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from spak.suites import Case, Check, Suite
 
 suite_option = click.option(
-    "--suite", "folder", required=True, type=click.Path(path_type=Path), help="The suite's folder."
+    "--suite",
+    "folder",
+    default="suite",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The suite's folder.",
 )
 check_option = click.option(
     "--check", "checks", multiple=True, metavar="CMD", help="A sealed command, run after a run's end."

@@ -119,6 +119,16 @@ def test_the_page_of_a_record_shows_its_tokens_and_cost(
     assert not shown or "cost_nanousd" not in text, "told once"
 
 
+def test_a_record_of_the_runner_is_called_no_proposal(cast: Any, ran: Ran) -> None:
+    run = ran(ASKING, mode="stepwise")
+    address = reverse("spak-run-answer", args=[run.team.slug, run.key])
+    cast.client("alice").post(address, {"of": run.summary["waiting"]["id"], "text": "yes"})
+    execute.advance(run.key)
+    resumed = run.records.get(kind="resume")
+    text = page(cast, run, f"?tab=records&seq={resumed.seq}")
+    assert "Note of the runner" in text and "Proposal from" not in text
+
+
 def test_a_waiting_step_is_skipped_with_an_empty_answer(cast: Any, ran: Ran) -> None:
     run = ran(ASKING, mode="stepwise")
     assert "Skip this step" in page(cast, run, "") and "data-confirm=" in page(cast, run, "")

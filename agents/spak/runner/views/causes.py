@@ -244,6 +244,7 @@ _SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "run.rollbacks": Trail.rollbacks,
     "run.poll_limit": Trail.polled,
     "tool.exit": Trail.exit,
+    "tool.launcher": Trail.failed,
     "budget.retries": Trail.failed,
     "run.no_route": Trail.failed,
     "run.success_unmet": Trail.failed,
@@ -275,6 +276,8 @@ def _failure(permit: Record, act: Record, exits: Mapping[str, Exit]) -> Failure:
         return Failure(act.seq, permit.task, permit.step, CHECK, code, _unmet(permit, facts, exits), judged)
     elif wrong:
         code, why = judged[0], _detail(act.side, str(wrong[0].get("name", "")))
+    elif body.get("outcome") == "launcher":
+        why = f"the sandbox did not start: {_head(body.get('out'))}"
     elif body.get("exit") not in (None, 0):
         why = f"exit {body['exit']}"
     return Failure(act.seq, permit.task, permit.step, name, code, _short(why), judged)
@@ -318,8 +321,13 @@ def _detail(side: Mapping[str, Any], check: str) -> str:
     """What a validator says of a check, for people; of a text that is a blob the beginning."""
     details = side.get("details")
     detail = details.get(check, "") if isinstance(details, Mapping) else ""
-    detail = detail.get("head", "") if isinstance(detail, Mapping) else detail
-    return detail if isinstance(detail, str) else ""
+    return _head(detail)
+
+
+def _head(text: Any) -> str:
+    """A text of a record; of one that is a blob the beginning."""
+    found = text.get("head", "") if isinstance(text, Mapping) else text
+    return found if isinstance(found, str) else ""
 
 
 def _short(why: str) -> str:
