@@ -99,8 +99,10 @@ def test_no_command_is_wrong_usage(cli: Cli) -> None:
 def test_files_of_secrets_are_masked_and_no_setuid_mode_is_made(
     cli: Cli, tmp_path: Path, launcher: str
 ) -> None:
-    (tmp_path / "ws/.ssh").mkdir(parents=True)
-    for name in (".env", ".ssh/id_rsa", "shown.pem"):
+    for folder in (".ssh", ".m2"):
+        (tmp_path / "ws" / folder).mkdir(parents=True)
+    others = ("env.bak", ".env1", "tokens.json", ".m2/settings.xml", "secrets.yaml.j2", "prod.tfvars")
+    for name in (".env", ".ssh/id_rsa", "shown.pem", *others):
         (tmp_path / "ws" / name).write_text("PASSWORD=hunter22\n")
     (tmp_path / "spak.toml").write_text('[sandbox]\nshown_secrets = ["shown.*"]\n')
 
@@ -111,6 +113,7 @@ def test_files_of_secrets_are_masked_and_no_setuid_mode_is_made(
     assert probe("grep -q hunter22 shown.pem && test -f .env && test -d .ssh") == 0
     for text in (
         "grep -rq hunter22 .env .ssh",
+        f"grep -rq hunter22 {' '.join(others)}",
         "tar cf - .env .ssh | grep -aq hunter22",
         "cp .env copy && grep -q hunter22 copy",
         "cp /bin/sh own && chmod u+s own",

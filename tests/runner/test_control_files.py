@@ -62,9 +62,13 @@ def tree(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_control_files_of_git_are_as_before(tmp_path: Path, deed: str) -> None:
+@pytest.mark.parametrize(
+    ("deed", "in_place"),
+    [*((deed, False) for deed in DEEDS), ("a hook", True), ("attributes", True), ("a hook below", True)],
+)
+def test_control_files_of_git_are_as_before(tmp_path: Path, deed: str, in_place: bool) -> None:
     barrier = opened(tmp_path / "run")
+    barrier.workspace.in_place = in_place
     laid(barrier.place)
     assert barrier.do(tool("write_file", path="deed.py", content=script(DEEDS[deed]))) == "ok"
     before = tree(barrier.place)
