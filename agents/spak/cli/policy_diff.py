@@ -11,8 +11,10 @@ import click
 from spak.cli import common
 
 if TYPE_CHECKING:
+    from spak.datalog.session import Policy
     from spak.outer.abstract_actions import Compared
     from spak.outer.permitted import Change, Changes, Side
+    from spak.outer.solver import Asked
     from spak.records import Record
 
 SHOWN = 20
@@ -36,6 +38,19 @@ SHOWN = 20
 @click.option(
     "--most", type=click.IntRange(min=1), default=300_000, show_default=True, help="Abstract actions at most."
 )
+@click.option(
+    "--solve",
+    type=click.IntRange(0, 12),
+    metavar="K",
+    help="Ask a solver for an action with up to K facts that differs (needs the extra solver).",
+)
+@click.option(
+    "--solve-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    help="The solver's time limit.",
+)
 @common.runs_option
 @common.json_option
 def command(
@@ -45,6 +60,8 @@ def command(
     level: str,
     abstract: bool,
     most: int,
+    solve: int | None,
+    solve_seconds: float,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
@@ -59,14 +76,19 @@ def command(
     found = Changes()
     for name, records in _runs(names, runs_dir):
         found.add(changes(name, records, *sides))
-    if not found.runs and not abstract:
-        hint = "name one with --run, start one: spak run, or ask for --abstract"
+    if not found.runs and not abstract and solve is None:
+        hint = "name one with --run, start one: spak run, or ask for --abstract or --solve"
         raise UsageError("usage.run", "there are no runs here", hint)
-    wide = _abstract(*sides, most) if abstract else None
+    wide, asked = None, None
+    if abstract or solve is not None:
+        laws = _compiled(*sides)
+        wide = _abstract(*laws, most) if abstract else None
+        asked = _asked(*laws, solve, solve_seconds) if solve is not None else None
     if as_json:
         common.emit(
             {
                 **({} if wide is None else {"abstract": wide.to_json()}),
+                **({} if asked is None else {"solver": asked.answer, "solve": asked.to_json()}),
                 "runs": found.runs,
                 "judged": found.judged,
                 "newly_permitted": [change.to_json() for change in found.newly("permitted")],
@@ -78,17 +100,67 @@ def command(
         _print(found)
         if wide is not None:
             _print_abstract(wide)
-    return 1 if found.newly("permitted") or (wide is not None and wide.newly("permitted")) else 0
+        if asked is not None:
+            _print_asked(asked)
+    return _exit(found, wide, asked)
 
 
-def _abstract(old: Side, new: Side, most: int) -> Compared:
+def _exit(found: Changes, wide: Compared | None, asked: Asked | None) -> int:
+    """1 where something is newly permitted, or where the solver cannot tell; 6 where its time has passed."""
+    from spak.outer.solver import Answer
+
+    if found.newly("permitted") or (wide is not None and wide.newly("permitted")):
+        return 1
+    if asked is None or asked.answer == Answer.NOTHING_NEW:
+        return 0
+    return 6 if asked.answer == Answer.UNKNOWN else 1
+
+
+def _compiled(old: Side, new: Side) -> tuple[Policy, Policy]:
+    """Each side as one policy, under the law of this folder where the side brings none."""
     from spak import config
-    from spak.outer.abstract_actions import compare
     from spak.policy.law import compiled
 
     law = config.law()
-    made = [compiled(side.law or law, side.policy, side.axioms) for side in (old, new)]
-    return compare(made[0], made[1], most)
+    one, two = (compiled(side.law or law, side.policy, side.axioms) for side in (old, new))
+    return one, two
+
+
+def _abstract(old: Policy, new: Policy, most: int) -> Compared:
+    from spak.outer.abstract_actions import compare
+
+    return compare(old, new, most)
+
+
+def _asked(old: Policy, new: Policy, most: int, seconds: float) -> Asked:
+    from spak.outer.solver import ask
+
+    return ask(old, new, most, seconds)
+
+
+def _print_asked(found: Asked) -> None:
+    from spak.outer.solver import Answer
+
+    say = common.say
+    facts = f"up to {found.most} of {found.candidates} facts ({found.values} values)"
+    if found.answer == Answer.NOT_APPLICABLE:
+        say(f"solver: not applicable: {found.why}")
+        return
+    say(f"solver: {found.acts} acts with {facts}")
+    for direction in ("permitted", "denied"):
+        for example in found.newly(direction):
+            say(f"newly {direction}: " + ", ".join(example.facts))
+            for line in (*example.proof.splitlines(), *example.why_not.splitlines()):
+                say(f"      {line}")
+        if direction not in found.finished:
+            say(f"newly {direction}: not answered: {found.why}")
+        elif found.newly(direction):
+            say(f"newly {direction}: no other act with up to {found.most} facts")
+        else:
+            say(f"newly {direction}: nothing up to {found.most} facts")
+    for item in found.left_out:
+        say(f"left out: {item}")
+    say("Facts are combined freely, also such as no action has at once. More facts are not compared.")
 
 
 def _print_abstract(found: Compared) -> None:

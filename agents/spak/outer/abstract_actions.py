@@ -113,7 +113,7 @@ def compare(old: Policy, new: Policy, most: int = 300_000) -> Compared:
     if old.hash == new.hash:
         return found
     sides = Side(old), Side(new)
-    for kind, stated in _kinds(old, new):
+    for kind, stated in kinds_of_acts(old, new):
         own = [fact for fact in universe if fact[0] in stated]
         differs: dict[Facts, Direction] = {}
         found.left_out += 1 + len(own) + len(own) * (len(own) - 1) // 2
@@ -232,7 +232,7 @@ class Side:
         return [fact for fact in facts if (fact[0], len(fact[1])) in self.policy.predicates]
 
 
-def _kinds(old: Policy, new: Policy) -> Iterator[tuple[tuple[Fact, ...], frozenset[str]]]:
+def kinds_of_acts(old: Policy, new: Policy) -> Iterator[tuple[tuple[Fact, ...], frozenset[str]]]:
     """Each act with the predicates that can be stated of it: tools that a rule names, one that none does."""
     named = {*_named_tools(old), *_named_tools(new), "/other"}
     held: Fact = ("sandboxed", (ACTION, Name("/restricted")))
