@@ -142,8 +142,8 @@ def test_users_get_no_tools_of_the_tests() -> None:
 
 
 def test_what_our_code_imports_is_what_users_have() -> None:
-    """Except xllamacpp, opentelemetry and clingo, which are optional, and lark, which makes the parser's tables
-    (ADR 0004)."""
+    """Except xllamacpp, opentelemetry and clingo, which are optional, and lark, which makes the tables of the
+    parser (ADR 0004)."""
     optional = {"lark", "xllamacpp", "opentelemetry", "clingo"}
     users = pinned("requirements.lock")
     owners = metadata.packages_distributions()

@@ -118,6 +118,25 @@ def test_an_open_fold_needs_what_closes_it() -> None:
     refused(EVENTS + text + rules, 3, "nothing derives close_f with 1 column")
 
 
+@pytest.mark.parametrize("again", ['fold("sum")', 'fold("count")'])
+def test_two_folds_of_one_name_are_refused(again: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load({"a.mg": EVENTS + declared('fold("count")') + FED, "b.mg": declared(again)})
+    found = [item for item in caught.value.diagnostics if item.code == "policy.declared"]  # type: ignore[attr-defined]
+    assert [(item.place.file, item.place.line, item.message) for item in found] == [
+        ("b.mg", 1, "f/2 is declared twice")
+    ]
+
+
+def test_two_rules_that_feed_one_fold_are_both_heard() -> None:
+    more = "Decl from(E, X) bound [/name, /string].\nfeed_f(X) :- event(E), from(E, X).\n"
+    made = load({"a.mg": EVENTS + declared('fold("count")') + FED + more})
+    event = Name("/e")
+    session = made.session([("event", (event,)), ("to", (event, "B")), ("from", (event, "C"))])
+    session.settle(lambda requests: [[("B", 0)] for _ in requests])
+    assert session.query("feed_f") == [("B",), ("C",)]
+
+
 def refused(text: str, line: int, message: str) -> None:
     with pytest.raises(PolicyError) as caught:
         load({"a.mg": text})

@@ -134,6 +134,23 @@ def test_a_clock_that_is_set_back_frees_nothing() -> None:
     assert state.begin(history, 10).now == 6000
 
 
+def test_equal_times_are_ordered_by_sequence() -> None:
+    fold = one("last")
+    first, _ = fed(History(), fold, (*KEYS[0], 1), at=5000)
+    history, _ = fed(first, fold, (*KEYS[0], 2), at=5000)
+    assert state.rows({"f": fold}, state.begin(history, 5000)) == [("f", ("a", 2))]
+    fold = one("open")
+    folds = {"f": fold}
+    for closes, wanted in (((False, True), []), ((True, False), [("f", ("a",))])):
+        history = History()
+        for number, close in enumerate(closes):
+            history = state.begin(history, 5000)
+            row = (("f", close, KEYS[0]),)
+            history, _ = state.requested(folds, history, "c", row, allow=True, record=number)
+            history = state.settled(folds, history, "c", 5000, done=True, record=number)
+        assert state.rows(folds, state.begin(history, 5000)) == wanted
+
+
 def test_steps_are_requests() -> None:
     fold = one("open", window=Window(2, steps=True))
     history, _ = fed(History(), fold, KEYS[0])
@@ -156,6 +173,21 @@ def test_one_key_too_many_is_denied_by_name(kind: str) -> None:
         )
         assert trouble == ("" if number < 2 else "the fold f is full: more than 2 keys")
     assert len(history.calls) == 2
+
+
+@pytest.mark.parametrize("kind", ["seen", "open", "count"])
+def test_of_ten_thousand_keys_those_beyond_the_bound_are_denied_and_none_is_dropped(kind: str) -> None:
+    fold = one(kind, most_keys=64)
+    folds = {"f": fold}
+    history, denied = History(), 0
+    for number in range(10_000):
+        later, trouble = fed(history, fold, (encode(f"k{number}"),), at=number)
+        assert trouble in ("", "the fold f is full: more than 64 keys")
+        denied += bool(trouble)
+        history = history if trouble else later
+    assert denied == 10_000 - 64
+    assert state.keys(fold, history) == [(encode(f"k{number}"),) for number in range(64)]
+    assert state.blocked(folds, history) == ""
 
 
 def test_keys_that_left_the_window_make_room() -> None:
