@@ -1,3 +1,3 @@
 """SPAK, the Semantic Programmable Agent Kernel: agents as programs."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
