@@ -11,7 +11,7 @@ from typing import Any
 from spak.ports import Launcher, MeasureCall, Measurement, Toolchain
 from spak.sandbox.restricted import Restricted
 
-FOUND = {"gcc": shutil.which("gcc"), "nvcc": shutil.which("nvcc"), "ptxas": shutil.which("ptxas")}
+FOUND = {name: shutil.which(name) for name in ("gcc", "g++", "clang", "clang++", "nvcc", "ptxas")}
 
 
 def toolchain(**programs: str) -> Toolchain:

@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -335,7 +337,7 @@ def measurable(program: Program, box: Launcher) -> None:
 def toolchain(binds: tuple[Path, ...] = ()) -> Toolchain:
     """Programs that tools may start inside the sandbox, the folders they need, and their versions."""
     programs = {"python": sys.executable}
-    for name in ("gcc", "git", "nvcc", "ruff", "pytest"):
+    for name in ("gcc", "g++", "clang", "clang++", "git", "nvcc", "ruff", "pytest"):
         candidate = Path(sys.executable).with_name(name)
         found = str(candidate) if candidate.exists() else shutil.which(name)
         if found:
@@ -347,7 +349,7 @@ def toolchain(binds: tuple[Path, ...] = ()) -> Toolchain:
 
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
-    """First line of `--version` of each program of the toolchain, for genesis and `spak doctor`."""
+    """Version of each program of the toolchain, and of packages, for genesis and `spak doctor`."""
     found = {}
     for name, path in toolchain().programs.items():
         try:
@@ -364,6 +366,9 @@ def versions() -> Mapping[str, str]:
         lines = (done.stdout or done.stderr).strip().splitlines()
         if lines:
             found[name] = lines[-1] if name == "nvcc" else lines[0]
+    for name in ("numpy", "numba"):  # of the same interpreter: what candidates in Python compute with
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
     return found
 
 

@@ -11,6 +11,8 @@ from spak.kernel.metric_decision import decide
 from spak.program import MetricRule
 from spak.records import Record
 from spak.runner.history import Attempted, History
+from spak.runner.views.report import interval, since_best
+from spak.runner.views.run_json import _ends
 
 RULE = MetricRule("time_ns")
 NUMBERS = {"margin_num": 99, "margin_den": 100, "evidence": 20, "max_pairs": 80}
@@ -18,6 +20,37 @@ NUMBERS = {"margin_num": 99, "margin_den": 100, "evidence": 20, "max_pairs": 80}
 
 def pairs(*values: tuple[int, int], rival: str = "incumbent") -> list[dict[str, Any]]:
     return [{"rival": rival, "candidate": [mine, mine + 5], "incumbent": [other]} for mine, other in values]
+
+
+def tried(*values: tuple[int, int], code: str = "") -> Attempted:
+    found = Attempted("tune", 1, "instantiate", {}, {}, outcome="fail" if code else "measured", code=code)
+    if values:
+        found.pairs, found.ratio = len(values), values[0][0] / values[0][1]
+        found.wins = sum(100 * mine < 99 * other for mine, other in values)
+    return found
+
+
+def test_why_a_search_ended_on_a_plateau() -> None:
+    best = tried((90, 100))
+    best.outcome = "improved"
+    after = [
+        tried((130, 100)),
+        *[tried(*[(100, 100)] * 8)] * 2,
+        tried(*[(98, 100), (100, 100)] * 40),
+        tried(code="incorrect"),
+    ]
+    assert since_best([tried((100, 100)), best, *after]) == (
+        "5 candidates since the best: 1 worse by more than a tenth, 2 not better by the rule, 1 undecided, "
+        "1 failed; the closest took 0.980 of its time or value"
+    )
+    assert since_best([best]) == since_best([]) == ""
+
+
+def test_the_interval_of_a_speed_up() -> None:
+    metrics = {"baseline_ns": 2000, "time_ns": 100, "time_low_ns": 95, "time_high_ns": 110, "rounds": 3}
+    assert "speedup_low" not in _ends(metrics, 2000, 100) and interval(_ends(metrics, 2000, 100)) == ""
+    metrics |= {"baseline_low_ns": 1980, "baseline_high_ns": 2090}
+    assert interval(metrics | _ends(metrics, 2000, 100)) == "18.0 to 22.0, the quietest of 3 rounds"
 
 
 def row(body: dict[str, Any], rule: MetricRule | None = RULE, **route: Any) -> Attempted:

@@ -30,7 +30,11 @@ def workspace(tmp_path: Path) -> Path:
 def toolchain() -> Toolchain:
     folder = Path(sys.executable).parent
     programs = {name: str(folder / name) for name in ("python", "pytest")}
-    programs |= {name: path for name in ("gcc", "git", "nvcc") if (path := shutil.which(name))}
+    programs |= {
+        name: path
+        for name in ("gcc", "g++", "clang", "clang++", "git", "nvcc")
+        if (path := shutil.which(name))
+    }
     return Toolchain(programs=programs, binds=(Path(sys.prefix), Path(sys.base_prefix).resolve()))
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from cpu_calls import EXAMPLES, HACKS, Lab
 from problem_kit import problem
+from spak.lang.schema import violations
 from spak.validators import cpu_symbols
 from spak.validators.cpu_arena import ARENA_BYTES, Arena, places
 from spak.validators.cpu_build import Workshop
@@ -228,4 +229,8 @@ def test_the_entry_says_what_it_is() -> None:
     entry = CpuProfiler.entry
     assert (entry.name, entry.metric, entry.effect) == ("CpuProfiler", "time_ns", "costly")
     assert entry.triggers == ("success", "fail", "timeout", "metric_improved", "plateau")
-    assert entry.schema is SCHEMA and SCHEMA["required"] == ["binary"]
+    assert entry.schema is SCHEMA
+    assert not list(violations(SCHEMA, {"binary": "k.so"})) and not list(
+        violations(SCHEMA, {"source": "k.py"})
+    )
+    assert list(violations(SCHEMA, {"problem": "attention"}))

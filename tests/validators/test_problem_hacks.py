@@ -19,6 +19,7 @@ from spak import data
 from spak.ports import Limits
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_candidate import Native
 from spak.validators.cpu_process import Violation
 from spak.validators.cpu_session import Bench, Side
 from spak.validators.problems import Problem, Prototype, opened, shipped
@@ -99,11 +100,10 @@ def test_every_hack_is_caught(name: str, workshop: Workshop, tmp_path: Path) -> 
                 n=problem.timed,
                 random=np.random.default_rng(5),
                 deadline=time.monotonic() + 600,
-                driver=driver,
                 folder=folder,
                 peak=lambda again: 10**12,
             )
-            side = Side(bench, "candidate", binary.read_bytes())
+            side = Side(bench, "candidate", Native(driver, binary.read_bytes()))
             try:
                 side.check()
             except Violation as violation:

@@ -70,6 +70,7 @@ def _stopped(document: dict[str, object], name: str, as_json: bool) -> int:
 def _print(found: object, document: dict[str, object]) -> None:
     from spak.cli.progress import candidate_line
     from spak.cli.report import Read
+    from spak.runner.views.report import interval
 
     assert isinstance(found, Read)
     say, metrics = common.say, found.view.metrics
@@ -82,6 +83,8 @@ def _print(found: object, document: dict[str, object]) -> None:
         say(f"baseline      {metrics['baseline_ms']:.3f} ms (median, spread {before:.1f} %; naive C at -O2)")
         say(f"best          {metrics['best_ms']:.3f} ms (median, spread {spread:.1f} %)")
         say(f"speed-up      {metrics['speedup']:.2f}x, ratio of medians, measured again on fresh inputs")
+        if "speedup_low" in metrics:
+            say(f"interval      {interval(metrics)}")
         if metrics.get("bound_ppm"):
             bound = f"({metrics['bound_ns'] / 1e6:.3f} ms bound)"
             say(f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak {bound}")

@@ -74,16 +74,15 @@ def _programs() -> list[dict[str, Any]]:
         )
         for name, mend in needed.items()
     ]
-    has_nvcc = "nvcc" in chain
-    rows.append(
-        _row(
-            "nvcc",
-            has_nvcc,
-            found.get("nvcc", "not found"),
-            "" if has_nvcc else "install the CUDA toolkit",
-            needed=False,
-        )
-    )
+    wanted = {
+        "g++": "apt-get install g++",
+        "clang": "apt-get install clang",
+        "nvcc": "install the CUDA toolkit",
+    }
+    rows += [
+        _row(name, name in chain, found.get(name, "not found"), "" if name in chain else mend, needed=False)
+        for name, mend in wanted.items()
+    ]
     return rows
 
 

@@ -25,7 +25,7 @@ def command() -> None:
 @click.option(
     "--kernel",
     type=click.Path(path_type=Path),
-    help="A C file that is right; the default is FILE.c beside FILE.py, if it exists.",
+    help="A kernel in C, C++ or Python that is right; the default is FILE.c beside FILE.py, if it exists.",
 )
 @common.json_option
 def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -> int:
@@ -45,7 +45,7 @@ def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -
             Finding(
                 item.code, item.severity, item.message, Place(str(file), _line(item.message), 1), item.hint
             )
-            for item in _findings(text, given)
+            for item in _findings(text, given, source.name)
         ]
         bad = any(item.severity == "error" for item in found)
         wrong |= bad
@@ -59,20 +59,20 @@ def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -
     return 3 if wrong else 0
 
 
-def _findings(text: str, source: str) -> list[Found]:
+def _findings(text: str, source: str, name: str) -> list[Found]:
     from spak import config
     from spak.validators import VALIDATORS, launch
     from spak.validators.problems import check
 
     settings = config.settings()
-    with tempfile.TemporaryDirectory(dir=launch.scratch()) as name:
-        Path(name).chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=launch.scratch()) as folder:
+        Path(folder).chmod(0o755)
         bench = check.Bench(
-            config.box(settings), config.toolchain(settings.binds), settings.limits, Path(name)
+            config.box(settings), config.toolchain(settings.binds), settings.limits, Path(folder)
         )
         found = check.check(text, bench)
         if source and not any(item.severity == "error" for item in found):
-            found += check.kernel(text, source, bench, VALIDATORS["CpuProfiler"]())
+            found += check.kernel(text, source, bench, VALIDATORS["CpuProfiler"](), name)
     return found
 
 

@@ -12,7 +12,7 @@ from spak.cli import common
 from spak.runner import View
 from spak.runner.history import Attempted
 from spak.runner.views.quality import Quality
-from spak.runner.views.report import Facts, Proof, lines, report
+from spak.runner.views.report import Facts, Proof, lines, report, since_best
 
 STOPPED = {
     "patience": "plateau: no candidate improved on the best for as many evaluations as the rule's patience",
@@ -98,12 +98,14 @@ def read(root: Path, run: str) -> Read:
     finally:
         reader.close()
     host = (genesis or {}).get("host", {})
-    best = root / run / "workspace" / "best.c"
+    kept = (root / run / "workspace" / f"best{ending}" for ending in (".c", ".cpp", ".py", ".cu"))
+    best = next((file for file in kept if file.is_file()), None)
+    stopped = STOPPED.get(replay.state.r7.stopped, "")
     facts = Facts(
         title=replay.rules.program.name if replay.rules else run,
         machine={"processor": processor(), "system": platform.platform(), **host.get("toolchain", {})},
-        stopped=STOPPED.get(replay.state.r7.stopped, ""),
-        winner=str(best) if best.is_file() else "",
+        stopped="; ".join(filter(None, (stopped, stopped and since_best(history.rows)))),
+        winner=str(best or ""),
         evidence=evidence,
     )
     proof = Proof(checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary)

@@ -137,6 +137,8 @@ def _print(seen: View, with_registers: bool) -> None:
         "baseline_ms",
         "best_ms",
         "speedup",
+        "speedup_low",
+        "speedup_high",
         "baseline",
         "best",
         "improvement",

@@ -1,8 +1,10 @@
-"""`cc`: gcc in the sandbox, on one C file of the workspace.
+"""`cc`: gcc or clang in the sandbox, on one C or C++ file of the workspace.
 
 Flags come from three places: the call, its `defines`, and, where asked, the first line of the source that
-reads `// spak-flags: -O3 ...`; all go through one list of what is allowed. A compile error is a result
-(exit 1, diagnostics with file, line, code), as is a link error.
+reads `// spak-flags: -O3 ...`; all go through one list of what is allowed. The compiler is the call's, or
+that of a line `// spak-compiler: clang` where asked. What was used is written into the object, where the
+profiler reads it. A compile error is a result (exit 1, diagnostics with file, line, code), as is a link
+error.
 """
 
 from __future__ import annotations
@@ -15,10 +17,19 @@ from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
-from spak.tools import gcc, inside, results
+from spak.tools import clang, gcc, inside, results
 from spak.tools.argument_schemas import PATH, TIMEOUT, object_of
 
 MARK = "// spak-flags:"
+COMPILER_MARK = "// spak-compiler:"
+COMPILERS = {("gcc", "c"): "gcc", ("gcc", "c++"): "g++", ("clang", "c"): "clang", ("clang", "c++"): "clang++"}
+"""The program of the toolchain for a compiler and a language."""
+INSTALL = {
+    "gcc": "apt-get install gcc libc6-dev",
+    "g++": "apt-get install g++",
+    "clang": "apt-get install clang",
+    "clang++": "apt-get install clang",
+}
 _HEAD_LINES = 20
 
 
@@ -28,13 +39,13 @@ class Cc:
     entry = ToolEntry(
         name="cc",
         version=1,
-        summary="Compiles one C file of the workspace with gcc in the sandbox.",
+        summary="Compiles one C or C++ file of the workspace with gcc or clang in the sandbox.",
         schema=object_of(
             {
                 "source": PATH,
                 "output": {**PATH, "description": "Where the result goes; else beside the source."},
                 "flags": {
-                    "description": "Flags of gcc: optimisation, machine, warnings, macros, libraries.",
+                    "description": "Compiler flags: optimisation, machine, warnings, macros, libraries.",
                     "type": "array",
                     "maxItems": 64,
                     "items": {"type": "string", "maxLength": 256, "pattern": gcc.FLAG},
@@ -53,8 +64,10 @@ class Cc:
                     "default": True,
                 },
                 "lang": {"type": "string", "enum": ["c", "c++"], "default": "c"},
+                "compiler": {"type": "string", "enum": ["gcc", "clang"], "default": "gcc"},
                 "flags_from_source": {
-                    "description": f"Also take the flags of the line `{MARK} ...` at the top of the source.",
+                    "description": f"Also take the flags of the line `{MARK} ...`, and the compiler of "
+                    f"`{COMPILER_MARK} ...`, at the top of the source.",
                     "type": "boolean",
                     "default": False,
                 },
@@ -69,6 +82,7 @@ class Cc:
             "defines": "text",
             "shared": "text",
             "lang": "text",
+            "compiler": "text",
             "flags_from_source": "text",
             "timeout_s": "text",
         },
@@ -79,17 +93,15 @@ class Cc:
 
 
 def _compile(call: Call) -> ToolResult:
-    compiler = inside.program(call, "gcc")
-    if not compiler:
-        return results.failed(
-            "cc.missing",
-            "the toolchain has no gcc",
-            "spak doctor lists what to install",
-            exit=results.MISSING,
-        )
     args = call.args
     source = paths.join(paths.normalise(str(args["source"])))
     text = beneath.read_beneath(call.workspace, source)
+    name = COMPILERS[_compiler(args, text), str(args.get("lang", "c"))]
+    compiler = inside.program(call, name)
+    if not compiler:
+        return results.failed(
+            "cc.missing", f"the toolchain has no {name}", INSTALL[name], exit=results.MISSING
+        )
     shared = bool(args.get("shared", True))
     output = str(args.get("output") or posixpath.splitext(source)[0] + (".so" if shared else ""))
     output = paths.join(paths.normalise(output))
@@ -104,8 +116,7 @@ def _compile(call: Call) -> ToolResult:
             compiler,
             *(("-shared", "-fPIC") if shared else ()),
             *flags,
-            "-fdiagnostics-format=json",
-            "-fmax-errors=20",
+            *(clang.OPTIONS if "clang" in name else gcc.OPTIONS),
             "-x",
             str(args.get("lang", "c")),
             f"./{source}",
@@ -119,8 +130,12 @@ def _compile(call: Call) -> ToolResult:
         timeout_s=args.get("timeout_s"),
         output_bytes=4 * MIB,
     )
-    found = gcc.diagnostics(outcome.stderr.data)
-    shown = gcc.rendered(found, outcome.stderr.data)
+    if "clang" in name:
+        found = clang.diagnostics(outcome.stderr.data)
+        shown = outcome.stderr.data.decode("utf-8", "replace")
+    else:
+        found = gcc.diagnostics(outcome.stderr.data)
+        shown = gcc.rendered(found, outcome.stderr.data)
     if outcome.status == "exited" and not outcome.exit:
         shown += f"{output}\n"
     return results.of_outcome(outcome, output=shown.encode(), diagnostics=found)
@@ -129,9 +144,23 @@ def _compile(call: Call) -> ToolResult:
 def _flags(args: Any, source: bytes) -> list[str]:
     flags = gcc.checked(args.get("flags", ()))
     if args.get("flags_from_source"):
-        for line in source.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]:
-            row = line.decode("utf-8", "replace").strip()
-            if row.startswith(MARK):
-                flags += gcc.checked(row[len(MARK) :].split())
-                break
+        flags += gcc.checked(_marked(source, MARK).split())
     return flags + gcc.definitions(args.get("defines", {}))
+
+
+def _compiler(args: Any, source: bytes) -> str:
+    """`gcc` or `clang`. Raises: UsageError `cc.compiler`."""
+    named = _marked(source, COMPILER_MARK) if args.get("flags_from_source") else ""
+    found = named or str(args.get("compiler", "gcc"))
+    if found not in ("gcc", "clang"):
+        raise UsageError("cc.compiler", f"{found[:80]!a} is no compiler", "name gcc or clang")
+    return found
+
+
+def _marked(source: bytes, mark: str) -> str:
+    """What follows a mark in the first lines of the source."""
+    for line in source.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]:
+        row = line.decode("utf-8", "replace").strip()
+        if row.startswith(mark):
+            return row[len(mark) :].strip()
+    return ""

@@ -17,7 +17,9 @@ FLAG = (
     r"|-W[a-z][a-z0-9+-]*(=[A-Za-z0-9_-]+)?|-[DU][A-Za-z_][A-Za-z0-9_]*(=[^\x00-\x1f]*)?"
     r"|-l[A-Za-z0-9_+.-]+|-I[A-Za-z0-9_.][A-Za-z0-9_./+-]*|--param=[a-z0-9-]+=[0-9]+)$"
 )
-"""The flags of gcc that may be given: none that names a program, a plug-in, a spec file or a path outside."""
+"""The flags that may be given: none that names a program, a plug-in, a spec file or a path outside."""
+OPTIONS = ("-frecord-gcc-switches", "-fdiagnostics-format=json", "-fmax-errors=20")
+"""What every call gets: flags written into the object, diagnostics that can be read."""
 
 _REFUSED = (
     "-fplugin",
@@ -36,8 +38,20 @@ _REFUSED = (
     "-fltrans",
     "-fresolution",
     "-fmodule",
+    "-fno-record-gcc-switches",
+    # of clang
+    "-fpass-plugin",
+    "-fcrash-diagnostics",
+    "-fproc-stat-report",
+    "-ftime-trace",
+    "-fcs-profile",
+    "-fcoverage",
+    "-fno-record-command-line",
+    "-mllvm",
+    "-mlinker-version",
+    "-foptimization-record",
 )
-"""Those that load code, write a file beside the output, or print what is new each time."""
+"""Those that load code, write a file beside the output, print what is new each time, or hide the flags."""
 _FLAG = re.compile(FLAG)
 _LINKER = re.compile(r"(?:^|: )((?:undefined reference to|multiple definition of|cannot find) [^\n]{1,200})")
 _OPTIONS = re.compile(r"^(?:gcc|cc1|cc1plus|as|ld): (?:fatal )?error: ([^\n]{1,300})", re.M)
@@ -79,15 +93,16 @@ def definitions(defines: Mapping[str, Any]) -> list[str]:
 def diagnostics(stderr: bytes) -> list[dict[str, Any]]:
     """What gcc and the linker said, in order; nothing that they did not say."""
     text = stderr.decode("utf-8", "replace")
-    found = [_of_json(item) for item in _arrays(text)]
-    for line in text.split("\n"):
-        if line.startswith("["):
-            continue
-        linker = _LINKER.search(line)
-        if linker is not None:
-            found.append(results.diagnostic("error", "link", linker[1].strip()))
+    found = [_of_json(item) for item in _arrays(text)] + linked(stderr)
     found.extend(results.diagnostic("error", "option", message) for message in _OPTIONS.findall(text))
     return found[:MAX_DIAGNOSTICS]
+
+
+def linked(stderr: bytes) -> list[dict[str, Any]]:
+    """What the linker said."""
+    lines = [line for line in stderr.decode("utf-8", "replace").split("\n") if not line.startswith("[")]
+    found = [match for match in map(_LINKER.search, lines) if match is not None]
+    return [results.diagnostic("error", "link", match[1].strip()) for match in found]
 
 
 def rendered(found: Iterable[Mapping[str, Any]], stderr: bytes) -> str:

@@ -2,8 +2,9 @@
 
 The new file is a line comment with the compiler flags (`// spak-flags: ...`, which `cc` reads when asked), a
 `#define NAME value` for each parameter, and the template as it is. Parameters named FLAGS or FLAGS_... are
-texts of flags and join the first line instead; without any flag there is no such line. It only writes text:
-what the flags may be is judged by the compiler's tool.
+texts of flags and join the first line instead, and COMPILER becomes a line `// spak-compiler: ...`; without
+them there are no such lines. A Python file gets `NAME = value` instead, and has neither flags nor compiler.
+It only writes text: what the flags may be is judged by the compiler's tool.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from spak.tools import results
 from spak.tools.argument_schemas import PATH, object_of
 
 MARK = "// spak-flags:"
+COMPILER_MARK = "// spak-compiler:"
 MAX_TEMPLATE = MIB
 MAX_PARAMS = 256
 MAX_FLAGS = 64
@@ -38,13 +40,14 @@ class Instantiate:
     entry = ToolEntry(
         name="instantiate",
         version=1,
-        summary="Writes a source file: parameters as #define lines, then the template.",
+        summary="Writes a source file: parameters as lines of definitions, then the template.",
         schema=object_of(
             {
                 "template": {**PATH, "description": "The template, a path relative to the workspace."},
                 "path": {**PATH, "description": "The file to write."},
                 "params": {
-                    "description": "Names such as TILE to numbers or words; FLAGS to compiler flags.",
+                    "description": "Names such as TILE to numbers or words; FLAGS to compiler flags, "
+                    "COMPILER to gcc or clang.",
                     "type": "object",
                     "additionalProperties": {
                         "type": ["string", "number", "boolean"],
@@ -71,8 +74,10 @@ class Instantiate:
         return results.guarded(_instantiate, call)
 
 
-def render(template: bytes, params: Mapping[str, Any], flags: Sequence[str] = ()) -> bytes:
-    """The file that a point makes of a template.
+def render(
+    template: bytes, params: Mapping[str, Any], flags: Sequence[str] = (), python: bool = False
+) -> bytes:
+    """The file that a point makes of a template, in C or Python.
 
     Raises: UsageError `instantiate.name`, `instantiate.value`, `instantiate.flag`, `instantiate.template`.
     """
@@ -80,7 +85,7 @@ def render(template: bytes, params: Mapping[str, Any], flags: Sequence[str] = ()
         raise UsageError("instantiate.name", f"more than {MAX_PARAMS} parameters")
     if b"\0" in template:
         raise UsageError("instantiate.template", "the template is not text", "name a source file")
-    found = list(flags)
+    found, compiler = list(flags), ""
     lines = []
     for name in sorted(params):
         value = params[name]
@@ -92,14 +97,24 @@ def render(template: bytes, params: Mapping[str, Any], flags: Sequence[str] = ()
             )
         if name == "FLAGS" or name.startswith("FLAGS_"):
             found += _flag_text(name, value)
+        elif name == "COMPILER":
+            compiler = _value(name, value)
+        elif python:
+            lines.append(f"{name} = {_literal(name, value)}\n")
         else:
             lines.append(f"#define {name} {_value(name, value)}\n")
-    return (_flag_line(found) + "".join(lines)).encode() + template
+    if python and (found or compiler):
+        raise UsageError(
+            "instantiate.flag", "a Python file has no compiler flags", "leave FLAGS and COMPILER out"
+        )
+    head = f"{COMPILER_MARK} {compiler}\n" if compiler else ""
+    return (_flag_line(found) + head + "".join(lines)).encode() + template
 
 
 def _instantiate(call: Call) -> ToolResult:
     template = beneath.read_beneath(call.workspace, str(call.args["template"]), MAX_TEMPLATE)
-    data = render(template, call.args["params"], call.args.get("flags", ()))
+    python = str(call.args["path"]).endswith(".py")
+    data = render(template, call.args["params"], call.args.get("flags", ()), python)
     with beneath.locate(call.workspace, str(call.args["path"]), folders="may") as place:
         target = place.path
     with beneath.locate(call.workspace, str(call.args["template"])) as place:
@@ -125,6 +140,12 @@ def _value(name: str, value: Any) -> str:
                 f"{name} cannot stand for {str(value)[:70]!a}",
                 "a value is a number or one word of letters, digits, dots and underscores",
             )
+
+
+def _literal(name: str, value: Any) -> str:
+    """A value as Python reads it: words are texts."""
+    text = _value(name, value)
+    return repr(text) if isinstance(value, str) else str(value) if isinstance(value, bool) else text
 
 
 def _flag_text(name: str, value: Any) -> list[str]:

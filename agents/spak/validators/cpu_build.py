@@ -1,12 +1,14 @@
-"""The two trusted programs of the profiler, compiled from `sandbox/guest` on first use: driver and FMA peak.
+"""The trusted programs of the profiler: driver and FMA peak, compiled from `sandbox/guest` on first use, and
+the Python that runs candidates in that language.
 
-Takes the compiler's path; gives paths of binaries in a private folder that goes when the owner does, and the
-measured peaks. It never compiles or runs a candidate.
+Takes the paths of programs; gives paths of binaries in a private folder that goes when the owner does, the
+measured peaks, and where the interpreter and its packages are. It never compiles or runs a candidate.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import tempfile
@@ -19,10 +21,22 @@ from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
 from spak.ports import Toolchain
 from spak.validators import launch
+from spak.validators.cpu_candidate import Interpreter
 from spak.validators.problems import Prototype
 
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra")
 TIMEOUT_S = 60
+PACKAGES = ("numpy", "numba", "llvmlite")
+"""What a candidate in Python may import beside the standard library, where it is installed."""
+_LOOK = """
+import importlib.util, json, os, sys
+found = {}
+for name in sys.argv[1:]:
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin:
+        found[name] = os.path.dirname(os.path.dirname(spec.origin))
+print(json.dumps([os.path.realpath(sys.executable), os.path.realpath(sys.base_prefix), found]))
+"""
 
 
 class Workshop:
@@ -33,6 +47,17 @@ class Workshop:
         self.folder.chmod(0o755)  # the sandbox's uid reads the driver
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self._peak = self._loads = 0
+        self._interpreters: dict[str, Interpreter] = {}
+
+    def interpreter(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> Interpreter:
+        """The Python for candidates, with the packages that they may import and no other.
+
+        Raises: UnavailableError `unavailable.python`; Cancelled.
+        """
+        python = toolchain.programs.get("python", "") if toolchain else ""
+        if python not in self._interpreters:
+            self._interpreters[python] = _interpreter(python, cancel)
+        return self._interpreters[python]
 
     def driver(self, toolchain: Toolchain | None, prototype: Prototype, cancel: Cancel | None = None) -> Path:
         """The child driver for a prototype. Raises: UnavailableError `unavailable.compiler`; Cancelled."""
@@ -78,6 +103,27 @@ class Workshop:
             aside.chmod(0o755)
             aside.rename(target)
         return target
+
+
+def _interpreter(python: str, cancel: Cancel | None) -> Interpreter:
+    lacking = "CpuProfiler needs Python with numpy to run a candidate in that language"
+    if not python:
+        raise UnavailableError("unavailable.python", lacking, "make setup")
+    try:
+        program, base, found = json.loads(run_trusted([python, "-I", "-c", _LOOK, *PACKAGES], cancel))
+    except (UnavailableError, ValueError) as error:
+        raise UnavailableError("unavailable.python", f"{lacking}: {error}", "run spak doctor") from error
+    if "numpy" not in found:
+        raise UnavailableError("unavailable.python", lacking, f"{python} -m pip install numpy")
+    shown = [Path(base)]
+    for name, folder in found.items():
+        shown += [place for place in (Path(folder, name), Path(folder, f"{name}.libs")) if place.exists()]
+    return Interpreter(
+        program=program,
+        folders=tuple(dict.fromkeys(found.values())),
+        binds=tuple(place for place in shown if not place.is_relative_to("/usr")),
+        packages=tuple(found),
+    )
 
 
 def compiler(toolchain: Toolchain | None) -> str:

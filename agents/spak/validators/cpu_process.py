@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from spak.cancel import Cancel, check
 from spak.ports import Child, Job, Launcher, Limits
 from spak.validators.cpu_arena import Arena, places, size_for
+from spak.validators.cpu_candidate import SEAL, Candidate, meaning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,20 +47,15 @@ READY, DONE = b"R", b"D"
 START_WALL_S = 20.0
 CALL_CPU_NS = 2_000_000_000
 CALL_WALL_S = 30.0
+WARM_CPU_NS = 60_000_000_000
+WARM_WALL_S = 120.0
+"""Limits of starting and of the calls in which a candidate compiles itself."""
 REST_CPU_NS = 2_000_000
 REST_WALL_S = 0.05
 REST_HARD_WALL_S = 2.0
 IDLE_NS = 200_000
 POLL_MS = 100
 YIELD_S = 20e-6
-
-EXITS = {
-    81: ("load_failed", "the loader refused the shared object"),
-    82: ("missing_symbol", "the shared object does not export the symbol"),
-    83: ("wrote_inputs", "a write to the inputs, which are read-only"),
-    159: ("forbidden_call", "a system call that a kernel has no use for"),
-}
-"""Exit statuses of sandbox/guest/cpu_driver.c, and of the signal of its filters (128 + SIGSYS)."""
 
 
 class Violation(Exception):
@@ -92,25 +88,28 @@ class Process:
         self,
         launcher: Launcher,
         folder: Path,
+        candidate: Candidate,
         problem: Problem,
         limits: Limits,
         deadline: float,
         cancel: Cancel | None = None,
     ) -> None:
         self._deadline, self._cancel = deadline, cancel
-        self._problem = problem
+        self._problem, self._candidate = problem, candidate
         self._inputs = Arena(size_for(self._sizes("input", problem.most)), sealed=True)
         out = (*self._sizes("output", problem.most), *self._sizes("scratch", problem.most))
         self._outputs = Arena(size_for(out), sealed=False)
         go_in, self._go = os.pipe2(os.O_CLOEXEC)
         self._done, done_out = os.pipe2(os.O_CLOEXEC)
         theirs = (self._inputs.fd, self._outputs.fd, go_in, done_out)
-        argv = ("/ws/driver", *map(str, theirs), "/ws/kernel.so", problem.prototype.symbol)
         self._child: Child | None = None
         self._stat = -1
         self._last = 0
         try:
-            job = Job(argv=argv, workspace=folder, writable=False, limits=limits, cancel=cancel)
+            job = Job(
+                candidate.argv(theirs, problem.prototype), folder, writable=False, limits=limits,
+                env=candidate.env, binds=candidate.binds, cancel=cancel,
+            )  # fmt: skip
             self._child = launcher.start(job, pass_fds=theirs)
         except BaseException:
             self.close()
@@ -126,8 +125,20 @@ class Process:
             self.close()
             raise
 
-    def call(self, random: np.random.Generator, case: Case) -> Window:
-        """One window on fresh inputs at fresh places. Raises: Violation, Cancelled."""
+    def seal(self) -> None:
+        """End the time in which a candidate compiles itself: its second filter. Raises: Violation."""
+        prototype = self._problem.prototype
+        pointers = [item for item in prototype.parameters if item.role != "scalar"]
+        slots = [bytes(8)] * len(prototype.parameters)
+        self._say_go(self._candidate.message(slots, SEAL, [()] * len(pointers)))
+        self._await(READY, CALL_WALL_S, CALL_CPU_NS)
+        self._last = self._rest()
+
+    def call(self, random: np.random.Generator, case: Case, warm: bool = False) -> Window:
+        """One window on fresh inputs at fresh places; `warm` for one that may compile.
+
+        Raises: Violation, Cancelled.
+        """
         prototype = self._problem.prototype
         sent = self._blocks(random, self._inputs, "input", case.n)
         made = self._blocks(random, self._outputs, "output scratch", case.n)
@@ -154,8 +165,10 @@ class Process:
         for name, fill in fills.items():
             if fill is not None:
                 made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill
-        self._say_go(b"".join(slots) + shift.to_bytes(8, "little"))
-        self._await(DONE, CALL_WALL_S, CALL_CPU_NS)
+        shapes = self._problem.shapes(case.n)
+        pointers = [shapes[item.name] for item in prototype.parameters if item.role != "scalar"]
+        self._say_go(self._candidate.message(slots, shift, pointers))
+        self._await(DONE, WARM_WALL_S if warm else CALL_WALL_S, WARM_CPU_NS if warm else CALL_CPU_NS)
         copied = {item.name: made[item.name][1].copy() for item in prototype.of("output")}
         self._last = self._rest()
         if _readable(self._done, 0):
@@ -215,7 +228,10 @@ class Process:
             self._stat = os.open(f"/proc/{child.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise self._death() from None
-        self._await(READY, START_WALL_S, CALL_CPU_NS)
+        if self._candidate.warms:
+            self._await(READY, WARM_WALL_S, WARM_CPU_NS)
+        else:
+            self._await(READY, START_WALL_S, CALL_CPU_NS)
         self._last = self._rest()
 
     def _say_go(self, message: bytes) -> None:
@@ -281,9 +297,10 @@ class Process:
             return Violation("died", "it was ended")
         outcome = self._child.wait(5.0)
         stderr = outcome.stderr.data.decode("utf-8", "replace").strip()[-300:]
-        if outcome.status in ("exited", "crash") and outcome.exit in EXITS:
-            code, meaning = EXITS[outcome.exit]
-            return Violation(code, stderr or meaning)
+        known = meaning(outcome.exit) if outcome.status in ("exited", "crash") else None
+        if known is not None:
+            code, words = known
+            return Violation(code, stderr or words)
         if outcome.status == "launcher":
             return Violation("launcher", outcome.detail or stderr or "the sandbox did not start")
         return Violation("died", f"{outcome.status}, exit {outcome.exit}. {stderr or outcome.detail}".strip())

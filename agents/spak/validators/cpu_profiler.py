@@ -1,14 +1,16 @@
-"""CpuProfiler: is this shared object right, and how much CPU time does it take beside its rivals?
+"""CpuProfiler: is this candidate right, and how much CPU time does it take beside its rivals?
 
-Takes a MeasureCall whose options name a binary in the workspace; gives a Measurement: checks with stable
-codes, integer nanoseconds in the order they were taken, and the bytes that were measured. It names no signal:
-the kernel derives that from the pairs, with the same `decide` that stopped the sampling here.
+Takes a MeasureCall whose options name a shared object or a Python file in the workspace; gives a Measurement:
+checks with stable codes, integer nanoseconds in the order they were taken, and the bytes that were measured.
+It names no signal: the kernel derives that from the pairs, with the same `decide` that stopped the sampling.
 
     cpu_profiler  this file: options, roles, the Measurement
-    cpu_session   sides, correctness phase, pairs
+    pairs         the rules of measuring that all profilers share
+    cpu_session   sides, correctness phase
+    cpu_candidate a shared object or a Python file, and its driver
     cpu_process   one sandboxed process, one window, the clock
-    cpu_arena     shared memory      cpu_symbols  what a binary imports
-    cpu_build     driver and peak
+    cpu_arena     shared memory      cpu_symbols  what a binary imports and how it was compiled
+    cpu_build     driver, peak and interpreter
     problems/     the problem's file, in a sandbox of its own: inputs, reference, tolerance, FLOPs and bytes
 
 What the parent owns and why is told in docs/measuring.md.
@@ -23,9 +25,9 @@ import stat
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -33,17 +35,18 @@ from spak.errors import UnavailableError
 from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
-from spak.validators import cpu_symbols, launch, problems
+from spak.validators import cpu_symbols, launch, pairs, problems
 from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_candidate import Candidate, Native, Script
 from spak.validators.cpu_process import Violation
-from spak.validators.cpu_session import Bench, Side, alone, compare
+from spak.validators.cpu_session import Bench, Side, alone, compare, settle
 from spak.validators.problems import Problem, ProblemFault
 from spak.validators.problems.session import ANSWER_S
-from spak.validators.problems.signature import misfit
+from spak.validators.problems.signature import CPP, misfit
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
-    "required": ["binary"],
+    "anyOf": [{"required": ["binary"]}, {"required": ["source"]}],
     "additionalProperties": False,
     "properties": {
         "problem": problems.SCHEMA,
@@ -56,13 +59,6 @@ SCHEMA: dict[str, Any] = {
 }
 
 MAX_FILE_BYTES = 64 << 20
-RIVALS: Mapping[str, tuple[str, ...]] = {
-    "baseline": (),
-    "candidate": ("incumbent",),
-    "final": ("baseline", "runner_up"),
-}
-"""Whom each role is compared with, of those that the call brings."""
-
 MISLED = ("died", "incorrect", "non_finite", "out_of_bounds", "wrote_inputs")
 """Codes that a kernel of another signature can end with."""
 
@@ -71,12 +67,12 @@ VOID = ("zero_sample", "clock_slip", "launcher")
 
 
 class CpuProfiler:
-    """The validator that times C code on this machine's processor."""
+    """The validator that times code on this machine's processor."""
 
     entry = ValidatorEntry(
         name="CpuProfiler",
         version=1,
-        summary="Checks a shared object on hidden inputs and takes its CPU time beside its rivals.",
+        summary="Checks a kernel on hidden inputs and takes its CPU time beside its rivals.",
         schema=SCHEMA,
         triggers=("success", "fail", "timeout", "metric_improved", "plateau"),
         metric="time_ns",
@@ -127,7 +123,7 @@ class CpuProfiler:
         assert call.launcher is not None
         if self._workshop is None:
             self._workshop = Workshop()
-        workshop = self._workshop
+        workshop = evaluation.workshop = self._workshop
         name = call.options.get("problem", problems.USUAL)
         text = problems.text_of(name, call.problems)
         evaluation.evidence["problem"] = {"name": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
@@ -154,7 +150,6 @@ class CpuProfiler:
             n=n,
             random=np.random.default_rng(np.random.SeedSequence([abs(call.seed), entropy])),
             deadline=began + wall_s,
-            driver=workshop.driver(call.toolchain, problem.prototype, call.cancel),
             folder=folder,
             peak=lambda remeasure: workshop.flops_peak(call.toolchain, remeasure, call.cancel),
             bandwidth=lambda: workshop.bytes_peak(call.toolchain, call.cancel),
@@ -167,6 +162,8 @@ class _Evaluation:
 
     def __init__(self, call: MeasureCall) -> None:
         self.call = call
+        self.workshop: Workshop | None = None
+        self.built = cpu_symbols.Built()
         self.role: str = call.options.get("role", "candidate")
         self.rule = {**DEFAULTS, **call.rule}
         self.files: dict[str, bytes] = {}
@@ -174,6 +171,7 @@ class _Evaluation:
         self.evidence: dict[str, Any] = {}
         self.pairs: list[dict[str, Any]] = []
         self.sides: list[Side] = []
+        self.rounds: list[Mapping[str, pairs.Figures]] = []
         self.bench: Bench | None = None
 
     def read(self) -> None:
@@ -181,23 +179,37 @@ class _Evaluation:
         for name in ("binary", "source"):
             if name in self.call.options:
                 self.files[name] = _content(self.call.workspace, self.call.options[name])
+        if "binary" not in self.files:
+            if not self.call.options["source"].endswith(".py"):
+                raise Violation(
+                    "missing_file", "a source that is no Python file is compiled first: name `binary`"
+                )
+            return
         try:
             wanted = cpu_symbols.forbidden(self.files["binary"])
+            self.built = cpu_symbols.built(self.files["binary"])
         except ValueError as error:
             raise Violation("load_failed", str(error)) from error
+        self.evidence["build"] = {"compiler": self.built.compiler, "flags": list(self.built.flags)}
         if wanted:
             raise Violation("forbidden_symbol", "imports " + ", ".join(wanted[:8]))
         self._ok("symbols", "imports arithmetic and memory only")
 
     def run(self, bench: Bench, stack: ExitStack) -> None:
         self.bench = bench
-        candidate = self._side("candidate", self.files["binary"], stack)
+        self._fast_math(bench)
+        candidate = self._side("candidate", self.files, stack)
         calls = candidate.check()
         self._ok("correct", f"{calls} calls, largest error {candidate.err_max:.3g}")
-        rivals = [name for name in RIVALS[self.role] if name in self.call.rivals]
+        rivals = [name for name in pairs.RIVALS[self.role] if name in self.call.rivals]
         for name in rivals:
-            rival = self._side(name, self.call.rivals[name].files["binary"], stack)
+            rival = self._side(name, self.call.rivals[name].files, stack)
             self.pairs += compare(candidate, rival, self.rule)
+            if self.role == "final" and name == "baseline":
+                self.rounds = settle(candidate, rival)
+                self.evidence["rounds"] = [
+                    {side: asdict(figures) for side, figures in found.items()} for found in self.rounds
+                ]
             rival.close()
         if not rivals:
             alone(candidate)
@@ -209,12 +221,13 @@ class _Evaluation:
     def explain(self, violation: Violation) -> None:
         """Raises: Violation `wrong_signature` where the candidate's source has another one; Cancelled."""
         source, bench = self.files.get("source"), self.bench
-        of_c = str(self.call.options.get("source", "")).endswith(".c")
-        if violation.side or violation.code not in MISLED or source is None or bench is None or not of_c:
+        name = str(self.call.options.get("source", ""))
+        compiled = name.endswith((".c", *CPP))
+        if violation.side or violation.code not in MISLED or source is None or bench is None or not compiled:
             return
         prototype = bench.problem.prototype
         why = misfit(
-            prototype, source, bench.launcher, self.call.toolchain, bench.limits,
+            prototype, source, name, bench.launcher, self.call.toolchain, bench.limits,
             bench.folder / "signature", self.call.cancel,
         )  # fmt: skip
         if why:
@@ -261,40 +274,64 @@ class _Evaluation:
             return {}
         candidate, *rivals = self.sides
         metrics: dict[str, int | float] = {"err_max": candidate.err_max}
+        settled = self.rounds[-1] if self.rounds else {}
         if candidate.times:
-            median, least, spread = _spread(candidate.times)
+            of = settled.get("candidate") or pairs.Figures.of(candidate.times)
             bound = self.bench.bound_ns()
             metrics |= {
-                "time_ns": median,
-                "time_min_ns": least,
-                "spread_ppm": spread,
+                "time_ns": of.median,
+                "time_min_ns": of.least,
+                "time_low_ns": of.low,
+                "time_high_ns": of.high,
+                "spread_ppm": of.spread_ppm,
                 "windows": len(candidate.times),
                 "empty_ns": statistics.median_low(candidate.empty),
                 "bound_ns": bound,
-                "bound_ppm": bound * 1_000_000 // max(least, 1),
+                "bound_ppm": bound * 1_000_000 // max(min(candidate.times), 1),
                 "flops_peak": self.bench.peak(False),
             }
         for rival in rivals:
             if rival.times:
-                median, _, spread = _spread(rival.times)
-                metrics |= {f"{rival.name}_ns": median, f"{rival.name}_spread_ppm": spread}
+                of = settled.get(rival.name) or pairs.Figures.of(rival.times)
+                metrics |= {
+                    f"{rival.name}_ns": of.median,
+                    f"{rival.name}_spread_ppm": of.spread_ppm,
+                    f"{rival.name}_low_ns": of.low,
+                    f"{rival.name}_high_ns": of.high,
+                }
+        if self.rounds:
+            metrics["rounds"] = len(self.rounds)
         return metrics
 
-    def _side(self, name: str, binary: bytes, stack: ExitStack) -> Side:
+    def _fast_math(self, bench: Bench) -> None:
+        """Raises: Violation `fast_math` where it was used and the tolerance allows no rounding error."""
+        tolerance = bench.problem.tolerance
+        used = self.built.fast_math or cpu_symbols.asks_for_fast_math(self.files.get("source", b""))
+        if used and not (tolerance.abs or tolerance.rel):
+            raise Violation(
+                "fast_math",
+                f"{used} changes the order of operations; the tolerance of the problem is {tolerance}",
+            )
+
+    def _side(self, name: str, files: Mapping[str, bytes], stack: ExitStack) -> Side:
         assert self.bench is not None
-        side = Side(self.bench, name, binary, blame="" if name == "candidate" else name)
+        candidate = self.candidate(files)
+        side = Side(self.bench, name, candidate, blame="" if name == "candidate" else name)
         stack.callback(side.close)
         self.sides.append(side)
         return side
 
+    def candidate(self, files: Mapping[str, bytes]) -> Candidate:
+        """The kind that the files are of: a shared object, or a Python file. Raises: UnavailableError."""
+        assert self.bench is not None and self.workshop is not None
+        call = self.call
+        if "binary" not in files:
+            return Script(self.workshop.interpreter(call.toolchain, call.cancel), files["source"])
+        driver = self.workshop.driver(call.toolchain, self.bench.problem.prototype, call.cancel)
+        return Native(driver, files["binary"])
+
     def _ok(self, name: str, detail: str) -> None:
         self.checks.append(launch.check(name, True, detail=detail))
-
-
-def _spread(times: Sequence[int]) -> tuple[int, int, int]:
-    """The median, the least, and how far the median lies above the least, in millionths of it."""
-    median, least = statistics.median_low(times), min(times)
-    return median, least, (median - least) * 1_000_000 // max(least, 1)
 
 
 def _content(workspace: Path, name: str) -> bytes:

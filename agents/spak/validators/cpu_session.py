@@ -1,7 +1,7 @@
 """A session of one evaluation: sides, the correctness phase, and the pairs that decide.
 
-A side is a binary with up to four timed processes, started when first needed, and taken round robin. All
-sides are treated alike, and correctness is tried in a process of its own, so that a binary cannot tell
+A side is a candidate or a rival with up to four timed processes, started when first needed, and taken round
+robin. All sides are treated alike, and correctness is tried in a process of its own, so that code cannot tell
 whether it is the candidate or the incumbent and slow down for the next one. A couple of windows (one a side)
 gets the same fresh inputs, since the two sides cannot talk; the order within the couple is drawn.
 
@@ -11,18 +11,18 @@ of earlier ones: a rearrangement can be undone by a candidate that knows of it, 
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spak.cancel import Cancel
 from spak.ports import Launcher, Limits
 from spak.validators import pairs
+from spak.validators.cpu_candidate import Candidate
 from spak.validators.cpu_process import Process, Violation, Window
 from spak.validators.pairs import PROCESSES
 from spak.validators.problems import Case, Problem
@@ -48,7 +48,6 @@ class Bench:
     n: int
     random: np.random.Generator
     deadline: float
-    driver: Path
     folder: Path
     peak: Callable[[bool], int]
     """The FMA peak in flop/s; measured again when asked with True."""
@@ -70,11 +69,11 @@ class Bench:
 
 @dataclass(slots=True)
 class Side:
-    """A binary, its processes, and what was seen of it."""
+    """A candidate or a rival, its processes, and what was seen of it."""
 
     bench: Bench
     name: str
-    binary: bytes
+    candidate: Candidate
     blame: str = ""
     """Empty for the candidate; a rival's name marks its faults as not the candidate's."""
     times: list[int] = field(default_factory=list)
@@ -127,12 +126,21 @@ class Side:
             self._folder = bench.folder / self.name
             self._folder.mkdir()
             self._folder.chmod(0o755)
-            shutil.copy(bench.driver, self._folder / "driver")
-            library = self._folder / "kernel.so"
-            library.write_bytes(self.binary)
-            library.chmod(0o555)
-        deadline = bench.deadline + GRACE_S
-        return Process(bench.launcher, self._folder, bench.problem, bench.limits, deadline, bench.cancel)
+            self.candidate.prepare(self._folder)
+        process = Process(
+            bench.launcher, self._folder, self.candidate, bench.problem, bench.limits,
+            bench.deadline + GRACE_S, bench.cancel,
+        )  # fmt: skip
+        if self.candidate.warms:
+            try:
+                for n in dict.fromkeys((bench.problem.least, bench.n)):
+                    case = bench.problem.case(bench.random, n)
+                    self._judge(process.call(bench.random, case, warm=True), case)
+                process.seal()
+            except BaseException:
+                process.close()
+                raise
+        return process
 
     def _window(self, process: Process, case: Case) -> int:
         window = process.call(self.bench.random, case)
@@ -186,10 +194,35 @@ def alone(side: Side) -> None:
 
 def compare(candidate: Side, rival: Side, rule: Mapping[str, int]) -> list[dict[str, Any]]:
     """Pairs until the rule has decided (spak.validators.pairs). Raises: Violation of either side."""
+    return pairs.compare(_sampling(candidate.bench), candidate.time, rival.time, rival.name, rule)
+
+
+def settle(candidate: Side, baseline: Side) -> list[Mapping[str, pairs.Figures]]:
+    """The figures of a final measurement and of the baseline beside it, the ones to publish last.
+
+    A round is taken again in new processes, since a spread is often a property of where a process lies in
+    memory. Raises: Violation of either side.
+    """
     bench = candidate.bench
-    sampling = pairs.Sampling(
+
+    def again() -> Mapping[str, list[int]]:
+        taken: dict[str, list[int]] = {}
+        for side in (candidate, baseline):
+            side.close()
+            taken[side.name] = []
+        for turn in range(ALONE * PROCESSES):
+            for letter, case in pairs.Draw.of(replace(_sampling(bench), couples=1)).windows:
+                side = candidate if letter == "c" else baseline
+                taken[side.name].append(side.time(turn % PROCESSES, case))
+        return taken
+
+    first = {side.name: list(side.times) for side in (candidate, baseline)}
+    return pairs.settled(first, again, bench.late)
+
+
+def _sampling(bench: Bench) -> pairs.Sampling[Case]:
+    return pairs.Sampling(
         draw=lambda: bench.problem.case(bench.random, bench.n),
         coin=lambda: bool(bench.random.integers(2)),
         late=bench.late,
     )
-    return pairs.compare(sampling, candidate.time, rival.time, rival.name, rule)

@@ -17,19 +17,19 @@ This path has been exercised against a stand-in for the driver library, not yet 
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
-import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spak.kernel.metric_decision import DEFAULTS, decide
+from spak.kernel.metric_decision import DEFAULTS
 from spak.ports import MIB, MeasureCall, Measurement, Subject
-from spak.validators import cuda_nvml, launch, problems
+from spak.validators import cuda_nvml, launch, pairs, problems
 from spak.validators.cuda_static import Assembly
 from spak.validators.problems import Case, Problem, ProblemFault
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 METRIC = "time_ns"
-COUPLES = 3
 PAIRS_A_ROUND = 4
 ALONE = 24
 SCRATCH_FLOATS = 1 << 20
@@ -47,7 +46,6 @@ CORES = {75: 64, 80: 64, 86: 128, 87: 128, 89: 128, 90: 128, 100: 128, 103: 128,
 TENSOR = 16
 """How far above the FP32 lanes tensor cores may reach; nothing correct is faster than the bound with it."""
 
-RIVALS = {"baseline": (), "candidate": ("incumbent",), "final": ("baseline", "runner_up")}
 DECIDING = ("margin_num", "margin_den", "evidence", "max_pairs")
 
 
@@ -113,7 +111,7 @@ def _measured(
         worst = bench.correct()
         checks.append(launch.check("correct", True, detail=f"largest error {worst:.3g}"))
         role = call.options.get("role", "candidate")
-        rivals = [name for name in RIVALS[role] if name in call.rivals]
+        rivals = [name for name in pairs.RIVALS[role] if name in call.rivals]
         for name in rivals:
             bench.compare(name)
         if not rivals:
@@ -203,45 +201,28 @@ class _Bench:
             raise Fault("void", f"rival.{rival}", "no_binary", "the rival was never built for a device")
         self.cubins[rival] = binary
         self.times.setdefault(rival, [])
-        pairs: list[dict[str, Any]] = []
-        while len(pairs) < self.rule["max_pairs"]:
-            for pair in self._pairs(rival, len(pairs) // PAIRS_A_ROUND):
-                pairs.append(pair)
-                self.times["candidate"] += pair["candidate"]
-                self.times[rival] += pair["incumbent"]
-                if any(sample <= 0 for sample in (*pair["candidate"], *pair["incumbent"])):
-                    raise Fault("void", "timed", "zero_sample", "a window of 0 ns")
-                if decide(pairs, self.rule).outcome != "undecided":
-                    self.pairs += pairs
-                    return
-        self.pairs += pairs
+        for pair in pairs.until_decided(self._pairs(rival), lambda: False, self.rule):
+            self.pairs.append(pair)
+            self.times["candidate"] += pair["candidate"]
+            self.times[rival] += pair["incumbent"]
 
-    def _pairs(self, rival: str, process: int) -> list[dict[str, Any]]:
-        count = min(PAIRS_A_ROUND, self.rule["max_pairs"])
-        orders, cases, sides = [], [], []
-        for _ in range(count):
-            order = ""
-            for _ in range(COUPLES):
-                couple = "ci" if self.random.integers(2) else "ic"
-                order += couple
-                case = self.problem.case(self.random, self.n)
-                cases += [case, case]
-                sides += ["candidate" if letter == "c" else rival for letter in couple]
-            orders.append(order)
-        times = self._round(cases, sides)
-        pairs = []
-        for index, order in enumerate(orders):
-            taken = list(zip(order, times[index * 2 * COUPLES :], strict=False))
-            pairs.append(
-                {
-                    "rival": rival,
-                    "process": process,
-                    "order": order,
-                    "candidate": [ns for letter, ns in taken if letter == "c"],
-                    "incumbent": [ns for letter, ns in taken if letter == "i"],
-                }
-            )
-        return pairs
+    def _pairs(self, rival: str) -> Iterator[dict[str, Any]]:
+        """Pair after pair, some of them in one process of the helper. Raises: Fault."""
+        sampling = pairs.Sampling(
+            draw=lambda: self.problem.case(self.random, self.n),
+            coin=lambda: bool(self.random.integers(2)),
+            late=lambda: False,
+        )
+        for process in itertools.count():
+            draws = [pairs.Draw.of(sampling) for _ in range(min(PAIRS_A_ROUND, self.rule["max_pairs"]))]
+            windows = [window for draw in draws for window in draw.windows]
+            sides = ["candidate" if letter == "c" else rival for letter, _ in windows]
+            times = iter(self._round([case for _, case in windows], sides))
+            for draw in draws:
+                taken = list(itertools.islice(times, len(draw.windows)))
+                if min(taken) <= 0:
+                    raise Fault("void", "timed", "zero_sample", "a window of 0 ns")
+                yield draw.pair(rival, process, taken)
 
     def _round(self, cases: Sequence[Case], sides: Sequence[str]) -> list[int]:
         """One helper process: a window for each case and side, in order. Raises: Fault.
@@ -338,22 +319,23 @@ class _Bench:
 
     def metrics(self) -> dict[str, int | float]:
         """Integers but for the error; medians are published, minima decide."""
-        times = self.times["candidate"]
-        median, least = statistics.median_low(times), min(times)
+        of = pairs.Figures.of(self.times["candidate"])
         found: dict[str, int | float] = {
             "err_max": self.error,
-            METRIC: median,
-            "time_min_ns": least,
-            "spread_ppm": (median - least) * 1_000_000 // least,
-            "windows": len(times),
+            METRIC: of.median,
+            "time_min_ns": of.least,
+            "time_low_ns": of.low,
+            "time_high_ns": of.high,
+            "spread_ppm": of.spread_ppm,
+            "windows": len(self.times["candidate"]),
         }
         bound = self.device.bound_ns(self.problem.flops(self.n))
         if bound:
-            found |= {"bound_ns": bound, "bound_ppm": bound * 1_000_000 // least}
+            found |= {"bound_ns": bound, "bound_ppm": bound * 1_000_000 // of.least}
         for name, taken in self.times.items():
             if name != "candidate" and taken:
-                median, least = statistics.median_low(taken), min(taken)
-                found |= {f"{name}_ns": median, f"{name}_spread_ppm": (median - least) * 1_000_000 // least}
+                rival = pairs.Figures.of(taken)
+                found |= {f"{name}_ns": rival.median, f"{name}_spread_ppm": rival.spread_ppm}
         return found
 
 

@@ -78,11 +78,6 @@ SCHEMA: dict[str, Any] = {
         "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
     },
 }
-RIVALS: Mapping[str, tuple[str, ...]] = {
-    "baseline": (),
-    "candidate": ("incumbent",),
-    "final": ("baseline", "runner_up"),
-}
 
 
 class Metric:
@@ -155,7 +150,7 @@ class _Evaluation:
         folder.chmod(0o755)
         candidate = self._side(folder, "candidate", self.files["source"])
         role = self.options.get("role", "candidate")
-        rivals = [name for name in RIVALS[role] if name in self.call.rivals]
+        rivals = [name for name in pairs.RIVALS[role] if name in self.call.rivals]
         for name in rivals:
             subject = self.call.rivals[name]
             if subject.files.get("fixed") != self.files["fixed"]:

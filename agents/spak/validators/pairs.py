@@ -1,16 +1,24 @@
-"""Paired sampling of two sides until the rule has decided: the rules of measuring that profilers share.
+"""The rules of measuring that every profiler shares: C, C++ and Python candidates, GPU kernels and `Metric`.
 
 Takes two functions that sample a side on an input, what draws an input and a coin, and a MetricRule's
-integers; gives the pairs of a Measurement. It knows neither what is sampled nor in which unit, and names no
-winner: the kernel derives that from the pairs, with the same `decide` that stopped the sampling here.
+integers; gives the pairs of a Measurement, and the figures that are published. It knows neither what is
+sampled nor in which unit, and names no winner: the kernel derives that from the pairs, with the same `decide`
+that stopped the sampling here.
 
-A pair is three couples. Both sides of a couple get the same fresh input, in an order that is drawn.
+    RIVALS      whom each role is compared with
+    compare     pairs until the rule has decided; each pair is three couples
+    Draw        one couple after another: both sides get the same fresh input, in an order that is drawn
+    Figures     median, least, spread and the interval of the median
+    settled     a final figure is taken again while its spread is above a tenth
+
 Source: notes on measuring (decision rule).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +27,16 @@ from spak.kernel.metric_decision import decide
 COUPLES = 3
 PROCESSES = 4
 """Processes of a side, taken round robin; a sampler that keeps none ignores the index."""
+RIVALS: Mapping[str, tuple[str, ...]] = {
+    "baseline": (),
+    "candidate": ("incumbent",),
+    "final": ("baseline", "runner_up"),
+}
+"""Whom each role is compared with, of those that the call brings."""
+SPREAD_PPM = 100_000
+"""A final figure whose median lies further above its least value than this is taken again."""
+ROUNDS = 4
+"""Rounds of a final figure at most."""
 
 Input = TypeVar("Input")
 Sample = Callable[[int, Input], int]
@@ -35,6 +53,33 @@ class Sampling(Generic[Input]):
     couples: int = COUPLES
 
 
+@dataclass(frozen=True, slots=True)
+class Draw(Generic[Input]):
+    """A pair before it is sampled: the letter of the side (`c` or `i`) and the input of each window."""
+
+    windows: tuple[tuple[str, Input], ...]
+
+    @classmethod
+    def of(cls, sampling: Sampling[Input]) -> Draw[Input]:
+        """Three couples in orders that are drawn; both sides of a couple get the same fresh input."""
+        windows: list[tuple[str, Input]] = []
+        for _ in range(sampling.couples):
+            given = sampling.draw()
+            windows += [(letter, given) for letter in ("ci" if sampling.coin() else "ic")]
+        return cls(tuple(windows))
+
+    def pair(self, rival: str, process: int, samples: Sequence[int]) -> dict[str, Any]:
+        """The pair as it is recorded."""
+        taken = list(zip((letter for letter, _ in self.windows), samples, strict=True))
+        return {
+            "rival": rival,
+            "process": process,
+            "order": "".join(letter for letter, _ in taken),
+            "candidate": [value for letter, value in taken if letter == "c"],
+            "incumbent": [value for letter, value in taken if letter == "i"],
+        }
+
+
 def compare(
     sampling: Sampling[Input],
     candidate: Sample[Input],
@@ -42,16 +87,34 @@ def compare(
     name: str,
     rule: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """Pairs `{rival, process, order, candidate, incumbent}` in the order taken, until the rule has decided.
+    """Pairs `{rival, process, order, candidate, incumbent}` as taken, until the rule has decided."""
 
-    Ends early, undecided, when the first pair is worse than the rival by more than a tenth or when time is
-    up: an undecided comparison is no improvement. `rule["higher"]` other than 0: larger values are better.
+    def taken() -> Iterator[dict[str, Any]]:
+        index = 0
+        while True:
+            draw, process = Draw.of(sampling), index % PROCESSES
+            sides = {"c": candidate, "i": rival}
+            samples = [sides[letter](process, given) for letter, given in draw.windows]
+            yield draw.pair(name, process, samples)
+            index += 1
+
+    return until_decided(taken(), sampling.late, rule)
+
+
+def until_decided(
+    taken: Iterator[dict[str, Any]], late: Callable[[], bool], rule: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """The pairs of an endless iterator up to the first at which sampling ends.
+
+    That is when the rule has decided, or, undecided, when the first pair is worse than the rival by more than
+    a tenth or when time is up: an undecided comparison is no improvement. `rule["higher"]` other than 0:
+    larger values are better.
     """
     higher = bool(rule.get("higher"))
     pairs: list[dict[str, Any]] = []
     while len(pairs) < rule["max_pairs"]:
-        pairs.append(_pair(sampling, candidate, rival, name, len(pairs) % PROCESSES))
-        if decide(pairs, rule, higher).outcome != "undecided" or sampling.late():
+        pairs.append(next(taken))
+        if decide(pairs, rule, higher).outcome != "undecided" or late():
             break
         if len(pairs) == 1 and _hopeless(pairs[0], higher):
             break
@@ -64,15 +127,64 @@ def _hopeless(pair: Mapping[str, Any], higher: bool) -> bool:
     return 11 * max(mine) < 10 * max(other) if higher else 10 * min(mine) > 11 * min(other)
 
 
-def _pair(
-    sampling: Sampling[Input], candidate: Sample[Input], rival: Sample[Input], name: str, index: int
-) -> dict[str, Any]:
-    seen: dict[str, list[int]] = {"c": [], "i": []}
-    order = ""
-    for _ in range(sampling.couples):
-        given = sampling.draw()
-        couple = "ci" if sampling.coin() else "ic"
-        order += couple
-        for letter in couple:
-            seen[letter].append((candidate if letter == "c" else rival)(index, given))
-    return {"rival": name, "process": index, "order": order, "candidate": seen["c"], "incumbent": seen["i"]}
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is published of the samples of a side, in integers."""
+
+    median: int
+    least: int
+    spread_ppm: int
+    """How far the median lies above the least, in millionths of it."""
+    low: int
+    high: int
+    """The interval that holds the median of all such samples with a confidence of at least 95 %, where there
+    are six or more; else the least and the largest sample."""
+
+    @classmethod
+    def of(cls, samples: Sequence[int]) -> Figures:
+        """Figures of one sample or more."""
+        ordered = sorted(samples)
+        median, least = statistics.median_low(ordered), ordered[0]
+        skip = _outer(len(ordered))
+        return cls(
+            median,
+            least,
+            (median - least) * 1_000_000 // max(least, 1),
+            ordered[skip],
+            ordered[len(ordered) - 1 - skip],
+        )
+
+
+def _outer(count: int) -> int:
+    """How many order statistics may be left out on each side of a 95 % interval of the median: the sign
+    test's, which assumes nothing of the distribution."""
+    total = skip = 0
+    for index in range(count // 2):
+        total += math.comb(count, index)
+        if 40 * total > 2**count:  # more than 2.5 % on one side
+            break
+        skip = index
+    return skip
+
+
+def settled(
+    first: Mapping[str, Sequence[int]],
+    again: Callable[[], Mapping[str, Sequence[int]]],
+    late: Callable[[], bool],
+) -> list[Mapping[str, Figures]]:
+    """The figures of every round of a final measurement, the one to publish last.
+
+    A round is taken again while the larger spread of its sides is above a tenth, up to four rounds. What is
+    published is the round whose larger spread is the least: it is chosen by how quiet it was, never by how
+    fast anything was in it.
+    """
+    rounds = [{name: Figures.of(samples) for name, samples in first.items() if samples}]
+    while _noise(rounds[-1]) > SPREAD_PPM and len(rounds) < ROUNDS and not late():
+        rounds.append({name: Figures.of(samples) for name, samples in again().items() if samples})
+    quietest = min(rounds, key=_noise)
+    rounds.append(rounds.pop(next(index for index, found in enumerate(rounds) if found is quietest)))
+    return list(rounds)
+
+
+def _noise(found: Mapping[str, Figures]) -> int:
+    return max((figures.spread_ppm for figures in found.values()), default=0)

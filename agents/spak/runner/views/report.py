@@ -8,6 +8,7 @@ figure stands in the ledger; nothing here is measured. No script, no font, no fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -25,6 +26,9 @@ _MARK = {
     "static": ("□", "static"),
     "done": ("✓", "done"),
 }
+
+FATES = ("worse by more than a tenth", "not better by the rule", "undecided", "failed")
+"""What became of a candidate that did not improve."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #d5dbe3; --paper: #fff;
@@ -126,6 +130,36 @@ def baseline(metrics: Mapping[str, Any]) -> float | None:
     return found if isinstance(found, int | float) else None
 
 
+def interval(metrics: Mapping[str, Any]) -> str:
+    """The interval of the speed-up and how often it was taken, as words; empty where there is none."""
+    if "speedup_low" not in metrics:
+        return ""
+    rounds = metrics.get("rounds", 1)
+    again = f", the quietest of {rounds} rounds" if isinstance(rounds, int) and rounds > 1 else ""
+    return f"{metrics['speedup_low']:.1f} to {metrics['speedup_high']:.1f}{again}"
+
+
+def since_best(rows: Sequence[Attempted]) -> str:
+    """What became of the candidates after the best one: why a search ended on a plateau."""
+    last = max((index for index, row in enumerate(rows) if row.outcome == "improved"), default=-1)
+    after = rows[last + 1 :]
+    if not after:
+        return ""
+    counts = Counter(_fate(row) for row in after)
+    parts = [f"{counts[fate]} {fate}" for fate in FATES if counts[fate]]
+    close = min((row.ratio for row in after if row.ratio is not None), default=None)
+    nearest = "" if close is None else f"; the closest took {close:.3f} of its time or value"
+    return f"{plural(len(after), 'candidate')} since the best: {', '.join(parts)}{nearest}"
+
+
+def _fate(row: Attempted) -> str:
+    if row.ratio is None:
+        return FATES[3]
+    if row.pairs == 1:
+        return FATES[0]
+    return FATES[1] if 3 ** (row.pairs - row.wins) >= 20 * 2**row.pairs else FATES[2]
+
+
 def _headline(view: View) -> str:
     metrics = view.metrics
     if "improvement" in metrics:
@@ -141,7 +175,8 @@ def _headline(view: View) -> str:
         f'<p><span class="figure">{metrics["speedup"]:.1f}×</span> <span class="soft">'
         f"baseline {metrics['baseline_ms']:.3f} ms{of_baseline and f' (spread {of_baseline})'}, "
         f"best {metrics['best_ms']:.3f} ms{of_best and f' (spread {of_best})'}, "
-        f"ratio of medians, {metrics.get('evaluations', 0)} evaluations</span></p>"
+        f"ratio of medians{(known := interval(metrics)) and f' ({known})'}, "
+        f"{metrics.get('evaluations', 0)} evaluations</span></p>"
     )
 
 

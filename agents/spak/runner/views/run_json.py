@@ -117,7 +117,13 @@ def _ends(metrics: Mapping[str, Any], baseline: int, best: int) -> dict[str, Any
         return {"baseline": baseline / per_unit, "best": best / per_unit, "improvement": round(better, 3)}
     if isinstance(metrics.get("baseline_ns"), int) and isinstance(metrics.get("time_ns"), int):
         baseline, best = metrics["baseline_ns"], metrics["time_ns"]
-    return {"baseline_ms": baseline / 1e6, "best_ms": best / 1e6, "speedup": round(baseline / best, 3)}
+    found = {"baseline_ms": baseline / 1e6, "best_ms": best / 1e6, "speedup": round(baseline / best, 3)}
+    names = ("baseline_low_ns", "baseline_high_ns", "time_low_ns", "time_high_ns")
+    ends = [end for name in names if isinstance(end := metrics.get(name), int) and end > 0]
+    if len(ends) == len(names):
+        low, high, least, most = ends
+        found |= {"speedup_low": round(low / most, 3), "speedup_high": round(high / least, 3)}
+    return found
 
 
 def allowance(budgets: Budgets) -> dict[str, Any]:

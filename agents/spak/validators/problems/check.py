@@ -18,7 +18,7 @@ from spak.validators.problems import planted
 from spak.validators.problems.fault import ProblemFault
 from spak.validators.problems.problem import Case, Problem, same
 from spak.validators.problems.session import ANSWER_S, opened
-from spak.validators.problems.signature import header
+from spak.validators.problems.signature import CPP, header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,43 +121,27 @@ def _tolerance(problem: Problem, cases: Sequence[tuple[Case, Case]]) -> Iterator
         )  # fmt: skip
 
 
-def kernel(text: str, source: str, bench: Bench, profiler: Validator) -> list[Found]:
-    """What is wrong with a kernel in C that should be right: it is compiled after the prototype and measured.
+def kernel(text: str, source: str, bench: Bench, profiler: Validator, name: str = "kernel.c") -> list[Found]:
+    """What is wrong with a kernel that should be right; the ending of `name` says its language.
+
+    One in C or C++ is compiled after the prototype and measured, a Python file is measured as it is.
 
     Raises: Cancelled; UnavailableError `unavailable.compiler`.
     """
-    with opened(
-        bench.launcher, bench.toolchain, bench.folder / "three", text, bench.limits, None, bench.answer_s
-    ) as session:
-        problem = Problem.of(session)
     place = bench.folder / "kernel"
     place.mkdir()
     place.chmod(0o777)
-    (place / "prototype.h").write_text(header(problem.prototype), encoding="utf-8")
-    (place / "kernel.c").write_text(source, encoding="utf-8")
-    gcc = bench.toolchain.programs.get("gcc", "gcc")
-    argv = (
-        gcc,
-        "-O2",
-        "-shared",
-        "-fPIC",
-        "-w",
-        "-include",
-        "prototype.h",
-        "-o",
-        "kernel.so",
-        "kernel.c",
-        "-lm",
-    )
-    built = bench.launcher.run(Job(argv, place, limits=bench.limits, binds=bench.toolchain.binds))
-    if built.status != "exited" or built.exit:
-        lines = built.stderr.data.decode("utf-8", "replace").splitlines()
-        said = launch.tail(built.stderr.data) or built.detail
-        why = next((line for line in lines if "error" in line), said)
-        message = f"the kernel does not compile as {problem.prototype.text}: {why}"
-        return [Found("error", "problem.symbol", message, "its signature has to be the prototype's")]
+    options = {"problem": NAME, "role": "baseline"}
+    if name.endswith(".py"):
+        (place / "kernel.py").write_text(source, encoding="utf-8")
+        options["source"] = "kernel.py"
+    else:
+        wrong = _compiled(text, source, bench, place, name.endswith(CPP))
+        if wrong:
+            return [wrong]
+        options["binary"] = "kernel.so"
     call = MeasureCall(
-        "check", "CpuProfiler", {"problem": NAME, "binary": "kernel.so", "role": "baseline"}, place,
+        "check", "CpuProfiler", options, place,
         bench.launcher, limits=replace(bench.limits, wall_s=max(bench.limits.wall_s, 120.0)),
         toolchain=bench.toolchain, problems={NAME: text},
     )  # fmt: skip
@@ -166,3 +150,27 @@ def kernel(text: str, source: str, bench: Bench, profiler: Validator) -> list[Fo
         if item["ok"] is not True:
             return [Found("error", "problem.kernel", f"the kernel fails: {item['code']}: {item['detail']}")]
     return []
+
+
+def _compiled(text: str, source: str, bench: Bench, place: Path, cpp: bool) -> Found | None:
+    """Compile the kernel to `kernel.so`; what is wrong with it, if anything. Raises: Cancelled."""
+    with opened(
+        bench.launcher, bench.toolchain, bench.folder / "three", text, bench.limits, None, bench.answer_s
+    ) as session:
+        problem = Problem.of(session)
+    kernel = "kernel.cpp" if cpp else "kernel.c"
+    (place / "prototype.h").write_text(header(problem.prototype, cpp), encoding="utf-8")
+    (place / kernel).write_text(source, encoding="utf-8")
+    program = "g++" if cpp else "gcc"
+    argv = (
+        bench.toolchain.programs.get(program, program),
+        *("-O2", "-shared", "-fPIC", "-w", "-include", "prototype.h", "-o", "kernel.so", kernel, "-lm"),
+    )
+    built = bench.launcher.run(Job(argv, place, limits=bench.limits, binds=bench.toolchain.binds))
+    if built.status == "exited" and not built.exit:
+        return None
+    lines = built.stderr.data.decode("utf-8", "replace").splitlines()
+    said = launch.tail(built.stderr.data) or built.detail
+    why = next((line for line in lines if "error" in line), said)
+    message = f"the kernel does not compile as {problem.prototype.text}: {why}"
+    return Found("error", "problem.symbol", message, "its signature has to be the prototype's")

@@ -16,7 +16,8 @@ from spakweb.runs.models import Run
 from spakweb.runs.pages import candidates
 
 WHOLE = ("steps", "elapsed_ms", "tokens", "calls", "cost_nanousd", "evaluations", "stopped_by",
-         "baseline_ms", "best_ms", "speedup", "baseline", "best", "improvement", "per_unit")  # fmt: skip
+         "baseline_ms", "best_ms", "speedup", "speedup_low", "speedup_high",
+         "baseline", "best", "improvement", "per_unit")  # fmt: skip
 """Metrics of the whole run; all others are of what was measured last."""
 
 
