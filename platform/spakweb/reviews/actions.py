@@ -40,8 +40,10 @@ def propose(
     *,
     typed: bool = False,
     campaign: str = "",
+    origin: Mapping[str, Any] | None = None,
 ) -> Patch:
-    """An open patch with its first revision. `text` is a whole spec or a unified diff against the base.
+    """An open patch with its first revision. `text` is a whole spec or a unified diff against the base. Of a
+    text from a repository `origin` says where it is from.
 
     The person's draft is dropped when it is the `typed` text that is proposed; any other draft stays.
 
@@ -60,7 +62,7 @@ def propose(
         rationale = _rationale(rationale)
         made = Patch.objects.create(
             spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts,
-            campaign=one_line(campaign, 120),
+            campaign=one_line(campaign, 120), origin=dict(origin or {}),
         )  # fmt: skip
         first = _revise(made, user, base, patched(base.text, text), "First revision")
         if typed:
@@ -90,13 +92,18 @@ def patched(base: str, text: str) -> str:
     return clean(found[0].after, settings.UPLOAD_BYTES)
 
 
-def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revision:
-    """A new revision on the same base; the person's draft of that text goes with it. Raises: Refused, also
-    `web.patch_moved`, `web.patch_closed`."""
+def revise(
+    user: Any, patch: Patch, seen: int, text: str, why: str = "", origin: Mapping[str, Any] | None = None
+) -> Revision:
+    """A new revision on the same base; the person's draft of that text goes with it. With `origin` the text
+    is from a repository, as the patch is from now on. Raises: Refused, also `web.patch_moved`,
+    `web.patch_closed`."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
+        if origin:
+            Patch.objects.filter(pk=patch.pk).update(origin=dict(origin))
         draft_of(user, patch.spec, patch.number).filter(text=made.text).delete()
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
         notices.revised(made, user)
@@ -356,6 +363,7 @@ def provenance(
         ],
         "merged_by": user.get_username(),
         "by_queue": by_queue,
+        **({"origin": patch.origin} if patch.origin else {}),
     }
 
 

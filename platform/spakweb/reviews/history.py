@@ -78,7 +78,7 @@ def export(spec: Spec) -> str:
             one.author.get_username(),
             int(one.made_at.timestamp() * 1000),
             one.message,
-            one.provenance or None,
+            one.provenance if one.provenance.get("patch") else None,
         )
         for one in spec.versions.select_related("author").order_by("number")
     ]

@@ -37,6 +37,8 @@ class Patch(models.Model):
     """Of a campaign's patch: who brought it."""
     campaign = models.CharField(max_length=120, blank=True)
     """The campaign that proposes it; empty: a person does."""
+    origin = models.JSONField(default=dict, db_default={}, blank=True)
+    """Of a text from a repository: source, path, ref, commit, author."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
     merged = models.OneToOneField(

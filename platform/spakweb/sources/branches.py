@@ -31,18 +31,14 @@ from spakweb.ledger.export import checked
 from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
 from spakweb.runs.models import Run, State
-from spakweb.sources import changes, fetching, forges, refs
+from spakweb.sources import changes, fetching, forges, pushing, refs
 from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
-from spakweb.sources.git import Git
 from spakweb.sources.models import Branch, RunSource
 from spakweb.worker.tasks import after_sweep
 
 PREFIX = "spak/"
 MOST = 10
 """Branches of one run."""
-PUSH = ("push", "--quiet", "--no-verify", "--no-recurse-submodules")
-RECEIVE = "--receive-pack=git -c core.hooksPath=/dev/null receive-pack"
-"""Of a repository on the disk, whose hooks would run here."""
 PILLS = {
     "asked": "waiting",
     "approved": "queued",
@@ -206,7 +202,7 @@ def _pushed(row: Branch) -> str:
         git.remote(*fetching.FETCH, git.of.address.url, f"+{begun.commit}:{fetching.FETCHED}")
         store = store_of(run)
         made = changes.commit(git, run, begun.commit, changes.of(store, before, now), row.title, body)
-        _give(git, made, refs.HEADS + row.name)
+        pushing.give(git, made, refs.HEADS + row.name)
     return made
 
 
@@ -225,19 +221,6 @@ def _forge(run: Run) -> str:
     begun = RunSource.objects.select_related("source").filter(run=run).first()
     from_branch = begun is not None and not begun.ref.startswith("refs/tags/")
     return begun.source.forge if begun is not None and begun.source is not None and from_branch else ""
-
-
-def _give(git: Git, commit: str, ref: str) -> None:
-    """Make a ref of the repository's that is at this commit; one that is elsewhere stays.
-
-    Raises: RunError `git.branch_taken`, `git.push_refused`, `git.*`.
-    """
-    there = fetching.listed(git, [ref]).get(ref)
-    if there == commit:
-        return
-    folder = (RECEIVE,) if git.of.address.kind == "folder" else ()
-    lease = f"--force-with-lease={ref}:"
-    git.remote(*PUSH, *folder, lease, "--", git.of.address.url, f"{commit}:{ref}")
 
 
 def _free() -> Any:

@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -76,7 +77,7 @@ def patch(run: Run, before: str, now: str) -> bytes:
             begun = [Change(one.path, None, one.before) for one in found if one.before is not None]
             _write(stream, store, BEFORE, "", begun, run, "before")
             _write(stream, store, AFTER, BEFORE, found, run, "after")
-            git.local("fast-import", "--quiet", "--done", given=_ended(stream))
+            git.local("fast-import", "--quiet", "--done", given=ended(stream))
         options = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "-p")
         return git.local("diff-tree", *options, BEFORE, AFTER)
 
@@ -85,7 +86,7 @@ def commit(git: Git, run: Run, parent: str, found: list[Change], title: str, bod
     """A commit of these changes upon a parent that git has; the same each time. Gives its id."""
     with tempfile.TemporaryFile(dir=git.folder) as stream:
         _write(stream, store_of(run), AFTER, parent, found, run, f"{title}\n\n{body}")
-        git.local("fast-import", "--quiet", "--done", given=_ended(stream))
+        git.local("fast-import", "--quiet", "--done", given=ended(stream))
     return git.local("rev-parse", "--verify", AFTER).decode().strip()
 
 
@@ -112,32 +113,37 @@ def _write(
     stream: IO[bytes], store: Store, ref: str, parent: str, found: list[Change], run: Run, message: str
 ) -> None:
     """One commit in the language of git-fast-import(1)."""
-    at = int((run.ended_at or run.made_at).timestamp())
-    address = "".join(sign for sign in settings.DEFAULT_FROM_EMAIL if sign.isalnum() or sign in "@.-_+")
-    text = message.encode()
-    stream.write(f"commit {ref}\ncommitter {AUTHOR} <{address}> {at} +0000\n".encode())
-    stream.write(b"data %d\n%s\n" % (len(text), text))
-    if parent:
-        stream.write(f"from {parent}\n".encode())
+    begin(stream, ref, parent, run.ended_at or run.made_at, message)
     for one in found:  # a folder may stand where a file was
         if one.after is None:
-            stream.write(b"D %s\n" % _quoted(one.path))
+            stream.write(b"D %s\n" % quoted(one.path))
     for one in found:
         if one.after is None:
             continue
         data = store.read(one.after.digest)
-        stream.write(b"M %s inline %s\ndata %d\n" % (_mode(one.after).encode(), _quoted(one.path), len(data)))
+        stream.write(b"M %s inline %s\ndata %d\n" % (_mode(one.after).encode(), quoted(one.path), len(data)))
         stream.write(data)
         stream.write(b"\n")
     stream.write(b"\n")
 
 
-def _quoted(path: str) -> bytes:
+def begin(stream: IO[bytes], ref: str, parent: str, at: datetime, message: str) -> None:
+    """The head of a commit: the same for the same time and message."""
+    address = "".join(sign for sign in settings.DEFAULT_FROM_EMAIL if sign.isalnum() or sign in "@.-_+")
+    text = message.encode()
+    stream.write(f"commit {ref}\ncommitter {AUTHOR} <{address}> {int(at.timestamp())} +0000\n".encode())
+    stream.write(b"data %d\n%s\n" % (len(text), text))
+    if parent:
+        stream.write(f"from {parent}\n".encode())
+
+
+def quoted(path: str) -> bytes:
     """A path as fast-import reads it, whatever bytes it has."""
     return b'"%s"' % b"".join(bytes([one]) if one in _PLAIN else b"\\%03o" % one for one in os.fsencode(path))
 
 
-def _ended(stream: IO[bytes]) -> IO[bytes]:
+def ended(stream: IO[bytes]) -> IO[bytes]:
+    """A stream of git-fast-import(1) that is written, to be read from its start."""
     stream.seek(0, os.SEEK_END)
     stream.write(b"done\n")
     stream.seek(0)

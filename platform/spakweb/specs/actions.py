@@ -34,6 +34,8 @@ PROMOTED = {"staging": "", "production": "staging"}
 """Tags that move by rules where a spec is protected, and the tag that a version must have before."""
 tag_moved = Signal()
 """Sent inside the transaction that moves or removes a tag, with `user`, `tag`, `old` and maybe `gone`."""
+saved = Signal()
+"""Sent inside the transaction that makes a version, with `version`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,13 @@ class Stale:
         }
 
 
-def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") -> Spec:
-    """A spec with its first version. Raises: Refused `web.name`, `web.text`, `web.text_size`."""
+def create_spec(
+    user: Any, team: Team, name: str, text: str, message: str = "", origin: Mapping[str, Any] | None = None
+) -> Spec:
+    """A spec with its first version; `origin` says which file of a repository it comes from.
+
+    Raises: Refused `web.name`, `web.text`, `web.text_size`.
+    """
     access.require(user, "spec.edit", team)
     name = one_line(name, 80)
     slug = slug_of(name)
@@ -71,7 +78,7 @@ def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") 
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)  # two at once would find one slug free
         slug = _free_slug(team, slug)
         made = Spec.objects.create(team=team, slug=slug, name=name, made_by=user)
-        version = _append(made, user, text, message or "First version")
+        version = _append(made, user, text, message or "First version", provenance=_from(origin))
         record(user, "spec.created", str(version), team, after=version.content_hash)
     return made
 
@@ -86,11 +93,13 @@ def save_version(
     *,
     typed: bool = True,
     reviewed: Mapping[str, Any] | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> SpecVersion | Stale:
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
-    but a file or an old version. A protected spec takes `reviewed` texts alone, with their provenance.
+    but a file or an old version. A protected spec takes `reviewed` texts alone, with their provenance. Of a
+    text from a repository `origin` says where it is from.
     Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`.
     """
     access.require(user, "spec.edit" if reviewed is None else "spec.propose", spec)
@@ -117,7 +126,7 @@ def save_version(
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
-        version = _append(spec, user, text, message, restored_from, reviewed or {})
+        version = _append(spec, user, text, message, restored_from, reviewed or _from(origin))
         if typed:
             draft.delete()
         record(
@@ -248,6 +257,10 @@ def _locked(key: int) -> Spec:
     return Spec.objects.select_for_update().get(pk=key)
 
 
+def _from(origin: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"origin": dict(origin)} if origin else {}
+
+
 def _append(
     spec: Spec,
     user: Any,
@@ -269,6 +282,7 @@ def _append(
     )
     spec.head = version
     spec.save(update_fields=["head"])
+    saved.send(SpecVersion, version=version)
     return version
 
 

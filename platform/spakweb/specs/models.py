@@ -65,7 +65,8 @@ class SpecVersion(AppendOnly):
     restored_from = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
     facts = models.JSONField(default=dict)
     provenance = models.JSONField(default=dict)
-    """Of a version that a merge made: patch, revision, proposer, approvals, checks, record of the history."""
+    """Of a version that a merge made: patch, revision, proposer, approvals, checks, record of the history. Of
+    a text from a repository `origin`: source, path, ref, commit, author."""
 
     class Meta:
         ordering = ("-number",)
