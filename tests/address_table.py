@@ -70,6 +70,7 @@ TEAM_ROUTES = {
     ),
     "spak-source": Route(VIEWER, args=SOURCE),
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
+    "spak-folder-do": Route(ADMIN, "post", {"do": "set", "branch": "main"}, SOURCE),
     "spak-schedule-list": Route(VIEWER),
     "spak-schedule-new": Route(
         EDITOR, "post", {"spec": "small", "name": "b", "cron": "0 6 * * *", "zone": "UTC", "missed": "skip"}
@@ -201,6 +202,7 @@ OPEN_ROUTES = {
     "spak-badge",
     "spak-badge-public",
     "spak-oidc-exchange",
+    "spak-hook-receive",
     "spak-theme",
     "spak-healthz",
     "spak-readyz",
@@ -208,7 +210,12 @@ OPEN_ROUTES = {
     "spak-join",
 }
 """Nobody need sign in for these."""
-OPEN_ARGS = {"spak-join": ("secret",), "spak-badge": ("secret",), "spak-badge-public": ("team", "spec")}
+OPEN_ARGS = {
+    "spak-join": ("secret",),
+    "spak-badge": ("secret",),
+    "spak-badge-public": ("team", "spec"),
+    "spak-hook-receive": ("key",),
+}
 OF_OPERATORS = {"spak-metrics"}
 """It judges whoever asks by itself (test_metrics.py)."""
 ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")

@@ -12,6 +12,7 @@ from typing import Any
 from run_rows_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb.campaigns.actions import begin as begin_campaign
+from spakweb.incoming import actions as incoming
 from spakweb.reviews.actions import propose
 from spakweb.reviews.talk import comment
 from spakweb.sources import actions as sources
@@ -176,9 +177,10 @@ def world_of(cast: Any) -> dict[str, Any]:
     patch = propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
     create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
     live = begun(cast.team, cast.spec.head, "live-run")
+    source = sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"])
+    receiver, _ = incoming.open_for(cast["alice"], source)
     return {
-        "suite": "nightly", "campaign": 1,
+        "suite": "nightly", "campaign": 1, "source": source.name, "key": receiver.key,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
-        "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
     }  # fmt: skip

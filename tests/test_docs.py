@@ -16,7 +16,10 @@ from spak.cli import spak as command
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = sorted(
     path
-    for folder in ("agents/spak", "platform/spakweb/sources", "platform/spakweb/telemetry")
+    for folder in (
+        *("agents/spak", "platform/spakweb/folders", "platform/spakweb/sources"),
+        "platform/spakweb/telemetry",
+    )
     for path in (ROOT / folder).rglob("*.py")
 )
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])

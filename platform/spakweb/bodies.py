@@ -2,11 +2,12 @@
 
 Django spools the whole body of a request to disk before a view sees it, however long it is. `Bounded` answers
 413 in words to a request that says that it is longer than `REQUEST_BYTES`, and to one that does not say how
-long it is as soon as more has come.
+long it is as soon as more has come. Messages of webhooks, which anybody may send, have a bound of their own.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -16,6 +17,11 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Receive, Send], Awaitable[None]]
+
+
+HOOKS = "/api/v1/hooks/"
+HOOK_BYTES = 4 << 20
+"""Of a message of a webhook."""
 
 
 class _TooLong(Exception):
@@ -30,9 +36,11 @@ class Bounded:
         self.most = most or settings.REQUEST_BYTES
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        hook = str(scope.get("path", "")).startswith(HOOKS)
+        most = min(self.most, HOOK_BYTES) if hook else self.most
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if length.isdigit() and int(length[:20]) > self.most:
-            await self._refuse(send)
+        if length.isdigit() and int(length[:20]) > most:
+            await _refuse(send, most, hook)
             return
         came = 0
         begun = False
@@ -41,7 +49,7 @@ class Bounded:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
-            if came > self.most:
+            if came > most:
                 raise _TooLong
             return message
 
@@ -54,13 +62,31 @@ class Bounded:
             await self.app(scope, bounded, heard)
         except _TooLong:
             if not begun:
-                await self._refuse(send)
+                await _refuse(send, most, hook)
 
-    async def _refuse(self, send: Send) -> None:
-        text = (
-            f"This is more than {self.most >> 20} MiB, the most that one request may bring. "
+
+async def _refuse(send: Send, most: int, hook: bool) -> None:
+    kind, text = (
+        b"text/plain; charset=utf-8",
+        (
+            f"This is more than {most >> 20} MiB, the most that one request may bring. "
             "Nothing of it was kept. Leave out what the run does not need (SPAK_WEB_RUN_FILES_MB).\n"
-        )
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": text.encode()})
+        ),
+    )
+    if hook:
+        kind, text = b"application/problem+json", json.dumps(too_long(most))
+    headers = [(b"content-type", kind), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+def too_long(most: int) -> dict[str, Any]:
+    """The problem of a message that is too long. Source: RFC 9457."""
+    return {
+        "type": "urn:spak:error:web.hook_size",
+        "title": "That is too large",
+        "status": 413,
+        "detail": f"A message has at most {most >> 20} MiB.",
+        "code": "web.hook_size",
+        "hint": "Report fewer events in one message.",
+    }

@@ -77,7 +77,10 @@ app.autodiscover_tasks(["spakweb.worker"])
 app.autodiscover_tasks(["spakweb.reviews"], related_name="checks")
 app.autodiscover_tasks(["spakweb.hooks"], related_name="deliver")
 app.autodiscover_tasks(
-    ["spakweb.campaigns", "spakweb.reviews", "spakweb.suites", "spakweb.telemetry", "spakweb.schedules"],
+    [
+        *("spakweb.campaigns", "spakweb.reviews", "spakweb.suites", "spakweb.telemetry", "spakweb.schedules"),
+        "spakweb.folders",
+    ],
     related_name="jobs",
 )
 app.autodiscover_tasks(["spakweb.sources"], related_name="branches")

@@ -115,6 +115,8 @@ INSTALLED_APPS = [
     "spakweb.sources",
     "spakweb.fleet",
     "spakweb.hooks",
+    "spakweb.incoming",
+    "spakweb.folders",
     "spakweb.oidc",
     "spakweb.telemetry",
     "spakweb.schedules",

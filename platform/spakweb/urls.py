@@ -38,6 +38,7 @@ urlpatterns = [
     path("t/<slug:team>/runs/<str:run>/", include("spakweb.sources.run_urls")),
     path("t/<slug:team>/schedules/", include("spakweb.schedules.urls")),
     path("t/<slug:team>/sources/", include("spakweb.sources.urls")),
+    path("t/<slug:team>/sources/", include("spakweb.folders.urls")),
     path("t/<slug:team>/ci/", include("spakweb.oidc.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("api/v1/", include("spakweb.api.urls")),

@@ -9,6 +9,7 @@ from django.urls import path
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
 from spakweb.api import views_campaigns as campaigns
+from spakweb.api import views_incoming as incoming
 from spakweb.api import views_oidc as oidc
 from spakweb.api import views_reviews as reviews
 from spakweb.api import views_run_acts as acts
@@ -37,6 +38,7 @@ def one(view: Any) -> Any:
 
 urlpatterns = [
     path("oidc/", oidc.Exchange.as_view(), name="spak-oidc-exchange"),
+    path("hooks/<str:key>/", incoming.Receive.as_view(), name="spak-hook-receive"),
     path("teams/", one(specs.TeamList), name="spak-api-teams"),
     path("teams/<slug:team>/sources/", one(sources.SourceList), name="spak-api-sources"),
     path(SOURCE, one(sources.SourceDetail), name="spak-api-source"),

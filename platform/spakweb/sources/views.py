@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -12,6 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from spakweb import access
 from spakweb.errors import Refused
+from spakweb.incoming import actions as incoming
+from spakweb.incoming import log as incoming_log
+from spakweb.incoming.models import Receiver
 from spakweb.sources import actions, forges
 from spakweb.sources.models import Source
 from spakweb.teams.models import Team
@@ -77,15 +81,21 @@ def source_page(request: HttpRequest, team: str, source: str) -> HttpResponse:
     return _page(request, find_source(request, team, source))
 
 
-def _page(request: HttpRequest, source: Source, why: Refused | None = None) -> HttpResponse:
+def _page(request: HttpRequest, source: Source, why: Refused | None = None, secret: str = "") -> HttpResponse:
+    receiver = Receiver.objects.filter(source=source).first()
+    may_manage = access.can(request.user, "source.manage", source)
     rows = source.runs.filter(run__deleted_at=None).select_related("run").order_by("-run_id")
     context = {
         "team": source.team,
         "section": "team",
         "source": source,
         "runs": rows[:LATEST],
-        "may_manage": access.can(request.user, "source.manage", source),
+        "may_manage": may_manage,
         "forge": forges.NAMES.get(source.forge, ""),
+        "receiver": receiver,
+        "address": incoming_log.address(request, receiver) if receiver and may_manage else "",
+        "deliveries": incoming_log.deliveries(receiver) if receiver and may_manage else (),
+        "secret": secret,
         "why": why,
     }
     return render(request, "sources/source.html", context, status=why.status if why else 200)
@@ -94,7 +104,7 @@ def _page(request: HttpRequest, source: Source, why: Refused | None = None) -> H
 @require_POST
 @never_cache
 def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
-    """What the page's buttons do: new credentials, remove."""
+    """What the page's buttons do: new credentials, the address for pushes and its secret, remove."""
     found = find_source(request, team, source, "source.manage")
     match request.POST.get("do", ""):
         case "rotate":
@@ -104,6 +114,13 @@ def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
             except Refused as why:
                 return _page(request, found, why)
             messages.success(request, f"{found.name} has new credentials.")
+        case "hook":
+            return _shown(request, found, lambda: incoming.open_for(request.user, found)[1])
+        case "hook_rotate":
+            return _shown(request, found, lambda: incoming.rotate(request.user, found))
+        case "hook_remove":
+            incoming.close(request.user, found)
+            messages.success(request, "Pushes are not taken any more.")
         case "remove":
             actions.remove(request.user, found)
             messages.success(request, f"{found.name} is removed.")
@@ -111,3 +128,12 @@ def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
         case _:
             raise Refused("git.do", "A source cannot do that.", "Use the buttons of its page.")
     return redirect("spak-source", team=team, source=source)
+
+
+def _shown(request: HttpRequest, source: Source, made: Callable[[], str]) -> HttpResponse:
+    """The page with a secret that is shown this once."""
+    try:
+        secret = made()
+    except Refused as why:
+        return _page(request, source, why)
+    return _page(request, source, secret=secret)

@@ -1,0 +1,26 @@
+"""What a message of a source's repository does: a push to the branch of its folder asks for a sync."""
+
+from __future__ import annotations
+
+from spakweb.errors import Refused
+from spakweb.folders import queue
+from spakweb.folders.models import Folder
+from spakweb.incoming.actions import Message, Outcome, State
+from spakweb.incoming.models import Receiver
+
+PING = "ping"
+"""What GitHub sends when the webhook is added."""
+
+
+def pushed(receiver: Receiver, message: Message) -> Outcome:
+    """Raises: Refused `web.hook_push` for a push that names no ref."""
+    if message.event == PING:
+        return Outcome(State.DONE, "The address and the secret are right.")
+    if "push" not in message.event.lower():
+        return Outcome(State.IGNORED, "It reports no push.")
+    if not message.push.ref:
+        raise Refused("web.hook_push", "The message names no ref.", "A push has `ref` and `after`.", 422)
+    rows = Folder.objects.filter(source=receiver.source, branch=message.push.ref)
+    if not queue.want(rows):
+        return Outcome(State.IGNORED, "No folder is synced with this branch.")
+    return Outcome(State.DONE, "The folder is being synced.")

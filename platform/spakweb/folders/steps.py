@@ -1,0 +1,130 @@
+"""One sync of a folder by a worker: fetch the branch, take what changed there, send what changed here.
+
+Nothing is half done: each file is one transaction, and what goes out is one commit. A worker that dies is
+followed by another, which finds by the texts what was done already. A repository that is away is asked again
+later; other errors are told on the source's page, and the next push or *Sync now* tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import Counter
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404
+
+from spak.errors import UserError
+from spakweb import access, clock
+from spakweb.audit.actions import record
+from spakweb.folders import giving, reading, taking
+from spakweb.folders.models import Folder, FolderFile
+from spakweb.folders.queue import free, send
+from spakweb.folders.taking import QUIET, Line
+from spakweb.sources import fetching, refs
+from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
+
+AGAIN = (AWAY, "git.branch_taken", "git.moved")
+"""What may go well a little later."""
+
+log = logging.getLogger(__name__)
+
+
+def sync(pk: int) -> None:
+    """Sync a folder that is wanted, unless another worker has it in hand."""
+    now = clock.now()
+    if not free().filter(pk=pk).update(claimed_at=now):
+        return
+    folder = Folder.objects.select_related("source__team", "person").get(pk=pk)
+    asked, error = folder.wanted_at, None
+    done: dict[str, Any] = {}
+    try:
+        access.require(folder.person, "spec.edit", folder.team)
+        done, error = _synced(folder)
+    except UserError as why:
+        error = why
+    except (PermissionDenied, Http404):
+        words = f"{folder.person} may save no specs of the team any more. Syncing is off."
+        done = {"state": Folder.State.FAILED, "error": words, "active": False}
+    if error is not None and error.code in AGAIN and folder.tries < TRIES:
+        done |= {"tries": folder.tries + 1, "not_before": clock.now() + waits(folder.tries)}
+        asked = None  # it stays wanted
+    elif error is not None:
+        done |= {"state": Folder.State.FAILED, "error": f"{error.code}: {error.message}"[:300]}
+    _finish(folder, done, now, asked)
+
+
+def _finish(folder: Folder, done: dict[str, Any], claimed: datetime, asked: datetime | None) -> None:
+    """Put down what came of it, and let it go; `asked` is None where it is to be tried again."""
+    whole = {"done_at": clock.now(), "tries": 0, "not_before": None} if asked is not None else {}
+    with transaction.atomic():
+        mine = Folder.objects.filter(pk=folder.pk, claimed_at=claimed)
+        if not mine.update(claimed_at=None, **{**whole, **done}):
+            return
+        if asked is not None and not Folder.objects.filter(pk=folder.pk, wanted_at=asked).update(
+            wanted_at=None
+        ):
+            transaction.on_commit(partial(send, folder.pk))  # somebody asked again meanwhile
+        if done.get("error") and done["error"] != folder.error:
+            record(
+                folder.person,
+                "source.folder_failed",
+                folder.source.name,
+                folder.team,
+                why=done["error"][:200],
+            )
+        counts = Counter(line["what"] for line in done.get("result", ()))
+        if any(counts[what] for what in (*QUIET, "patch", "conflict")):
+            about = {"commit": done["commit"], "ref": folder.branch, **counts}
+            record(folder.person, "source.folder_synced", folder.source.name, folder.team, **about)
+
+
+def _synced(folder: Folder) -> tuple[dict[str, Any], UserError | None]:
+    """What the row says afterwards, and what went wrong once the texts had come in.
+
+    Raises: RunError, Refused, PermissionDenied, Http404.
+    """
+    source = folder.source
+    error: UserError | None = None
+    [branch] = refs.allowed(folder.branch, source.patterns)
+    with tempfile.TemporaryDirectory(prefix=FETCH) as place:
+        git = git_of(source, Path(place) / "git", lambda: True)
+        found = fetching.fetch(git, [branch], fetching.find(git, [branch]))
+        commit = reading.commit_of(git, found.commit)
+        taken = taking.take(folder, commit, reading.files_of(git, found.commit, folder.path))
+        done: dict[str, Any] = {"commit": found.commit, "error": ""}
+        lines = taken.lines
+        try:
+            if taken.give:
+                given = giving.give(git, folder, found.commit, taken.give)
+                lines = [*lines, *_sent(given, taken.give)]
+                done |= {"pull_branch": given.branch, "pull_url": given.pull_url} if given.branch else {}
+                done |= {} if given.branch else {"commit": given.commit}
+        except UserError as why:
+            error = why
+    look = any(line.what not in QUIET for line in lines)
+    done["state"] = Folder.State.LOOK if look else Folder.State.SAME
+    done["result"] = [line.to_json() for line in lines]
+    return done, error
+
+
+def _sent(given: giving.Given, rows: list[FolderFile]) -> list[Line]:
+    lines = []
+    for row in rows:
+        head = row.spec.head
+        assert head is not None
+        row.seen = head
+        if given.branch:
+            row.sent = head.content_hash
+            words = f"Version {head.number} is in a pull request."
+        else:
+            row.there, row.base, row.sent, row.patch = head.content_hash, head, "", None
+            words = f"Version {head.number} went out as commit {given.commit[:12]}."
+        row.save(update_fields=["there", "base", "seen", "sent", "patch"])
+        lines.append(Line(row.path, "sent", words, row.spec.slug))
+    return lines

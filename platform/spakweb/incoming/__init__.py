@@ -1,0 +1,1 @@
+"""Incoming webhooks: addresses that other programs send signed messages to, and the log of what came."""
