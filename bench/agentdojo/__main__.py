@@ -16,7 +16,7 @@ from bench.agentdojo import SUITES
 from bench.agentdojo.replay import Replay, Score, asking, baselines, ours
 
 LEVELS = ("strict", "open")
-ASKS = ("typed", "worded")
+ASKS = ("typed", "worded", "pointed")
 
 
 def held_out(task: str) -> bool:

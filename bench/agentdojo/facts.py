@@ -110,6 +110,14 @@ class Past:
     leaves: list[tuple[str, str]]
     """Field and normal form of every scalar in the result."""
 
+    @property
+    def single(self) -> list[str]:
+        """The fields of which the result has one value."""
+        values: dict[str, set[str]] = {}
+        for name, value in self.leaves:
+            values.setdefault(name, set()).add(value)
+        return [name for name, found in values.items() if len(found) == 1]
+
 
 @dataclass
 class History:
@@ -165,6 +173,7 @@ def facts(history: History, tool: str, args: Mapping[str, Any]) -> list[Fact]:
         found.append(("earlier", (at, Name(f"/{past.tool}"))))
         if past.chosen:
             found.append(("chosen", (at,)))
+        found += [("only", (at, name)) for name in past.single]
     for path, value in flat(args):
         arg = Name(f"/{path}")
         plain = normal(value)

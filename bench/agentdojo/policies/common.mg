@@ -7,6 +7,7 @@ Decl asked(Word) bound [/string].
 Decl level(Level) bound [/name].
 Decl earlier(Call, Tool) bound [/number, /name].
 Decl chosen(Call) bound [/number].
+Decl only(Call, Field) bound [/number, /string].
 Decl argument(Action, Name, Value) bound [/name, /name, /string].
 Decl typed(Action, Name, Value) bound [/name, /name, /string].
 Decl worded(Action, Name, Value) bound [/name, /name, /string].
