@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import struct
 import zipfile
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spak.errors import UsageError
+from spak.errors import UsageError, UserError
 from spak.workspace import Workspace
 from spak.workspace.unpack import Contents, Limits, look, unpack
 
@@ -252,3 +253,72 @@ def test_what_cannot_be_read_is_refused_whole(make: Callable[[], bytes]) -> None
 def test_no_files_are_a_workspace_too() -> None:
     seen = look(zipped(), SMALL)
     assert isinstance(seen, Contents) and seen.items == () and seen.size == 0
+
+
+MANY = (
+    ("src/a.py", b"print(1)\n"),
+    ("src/big", bytes(range(256)) * 5000),
+    ("empty", b""),
+    ("b", b"2" * 9000),
+)
+FEW_MB = Limits(files=20, size_bytes=8 << 20)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
+def test_a_workspace_reads_nothing_again_that_it_unpacked(
+    packing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its contents are in the store, and its root is that of the archive, without a second look at a file."""
+    monkeypatch.setattr("spak.workspace.tree._RACY_NS", -(10**12))  # what was just written counts as settled
+    archive = zipped(*MANY, packing=packing)
+    seen = look(archive, FEW_MB)
+    place = Workspace(tmp_path / "ws", tmp_path / "store")
+    place.unpack_in(archive, FEW_MB, seen.root)
+
+    def never(*_: object) -> int:
+        raise AssertionError("a file was read again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spak.workspace.disk.Disk.open_file", never)
+        assert place.snapshot() == seen.root
+    for path in ("src/a.py", "src/big", "b"):
+        (tmp_path / "ws" / path).unlink()
+    place.restore(seen.root)
+    for path, data in MANY:
+        assert (tmp_path / "ws" / path).read_bytes() == data
+
+
+def test_what_changes_right_after_it_was_unpacked_is_seen(tmp_path: Path) -> None:
+    """Of the same size, and within what a clock can tell apart."""
+    archive = zipped(*MANY)
+    place = Workspace(tmp_path / "ws", tmp_path / "store")
+    place.unpack_in(archive, FEW_MB, look(archive, FEW_MB).root)
+    (tmp_path / "ws/b").write_bytes(b"3" * 9000)
+    assert place.snapshot() == look(zipped(*MANY[:3], ("b", b"3" * 9000)), FEW_MB).root
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
+@pytest.mark.parametrize("damage", ["flipped", "cut"])
+def test_an_archive_that_was_damaged_since_it_came_fills_no_workspace(
+    damage: str, packing: int, tmp_path: Path
+) -> None:
+    archive = zipped(*MANY, packing=packing)
+    root, data = look(archive, FEW_MB).root, bytearray(archive.getvalue())
+    if damage == "flipped":
+        data[30 + len("src/a.py") + 1] ^= 1  # of the first file
+    else:
+        del data[60:90]
+    place = Workspace(tmp_path / "ws", tmp_path / "store")
+    with pytest.raises(UserError) as refused:
+        place.unpack_in(io.BytesIO(bytes(data)), FEW_MB, root)
+    assert refused.value.code in ("upload.changed", "upload.archive")
+    assert not any((tmp_path / "ws").iterdir())
+
+
+def test_rights_do_not_depend_on_who_unpacks(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        unpack(zipped(("a", b"1"), (of_mode("run.sh", 0o100755), b"#!")), tmp_path, SMALL)
+    finally:
+        os.umask(before)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "run.sh")] == [0o644, 0o755]

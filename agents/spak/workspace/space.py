@@ -14,6 +14,7 @@ for. It may be stopped anywhere. It knows no ledger, no tool and no sandbox.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -336,14 +337,25 @@ class Workspace:
 
         Raises: UsageError `upload.*`; RunError `upload.changed`, `workspace.not_empty`, with nothing left.
         """
+        written: list[tuple[os.stat_result, str]] = []
+
+        def wrote(file: int, digest: str, size: int, data: bytes | None) -> None:
+            if data is not None:
+                self._store.put(digest, data)
+            elif not self._store.put_file(digest, file, size):
+                raise OSError(errno.EIO, "a file that was just written reads differently")
+            written.append((os.fstat(file), digest))
+
         with self._filling("unpacking files") as fd:
-            if unpack(archive, self.directory, limits, folder).root != root:
+            if unpack(archive, self.directory, limits, folder, wrote).root != root:
                 raise RunError(
                     "upload.changed",
                     "the stored files are not the ones that were brought",
                     "bring them again",
                 )
+            self._store.write()
             self._disk.sync_all(fd)
+            self._scanner.know(written)
 
     # ---- private -----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon
@@ -103,6 +103,13 @@ class Scanner:
             for inode in self._seen.keys() - this.inodes:
                 del self._seen[inode]
         return Tree(self._last, this.modes)
+
+    def know(self, written: Iterable[tuple[os.stat_result, str]]) -> None:
+        """Take files for read that were written under the workspace lock, which is held still: nobody else
+        can have changed them since. Their contents are in the store."""
+        now = time.time_ns()
+        for found, digest in written:
+            self._remember(found, digest, now)
 
     def digest(self, at: int, filename: str, found: os.stat_result) -> str:
         """The digest of one file, from memory where it cannot have changed; stores nothing."""

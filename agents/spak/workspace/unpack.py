@@ -20,10 +20,10 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 
 from spak import canon
 from spak.errors import UsageError
@@ -41,6 +41,13 @@ _END_SIZE, _END_64_SIZE, _COMMENT = 22, 20, 1 << 16
 _ENCRYPTED = 0x1
 _LINE = 46
 """Bytes of an archive's list for each file, besides its name."""
+_LOCAL = struct.Struct("<26xHH")
+"""What stands before the bytes of an entry: at its end the lengths of a name and of more that follow."""
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Wrote = Callable[[int, str, int, bytes | None], None]
+"""Called for each file that was written and is open still: descriptor, digest, size, and its bytes unless
+they are more than a CHUNK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +95,15 @@ def look(archive: BinaryIO, limits: Limits, *, strip: bool = False) -> Contents:
     return _read(archive, limits, None, strip)
 
 
-def unpack(archive: BinaryIO, into: Path, limits: Limits, folder: str = "") -> Contents:
+def unpack(
+    archive: BinaryIO, into: Path, limits: Limits, folder: str = "", wrote: Wrote | None = None
+) -> Contents:
     """Write the files of that folder of the archive into a folder that is empty and the caller's alone; after
-    an error it holds a part.
+    an error it holds a part. `look` was here before: checksums of the archive are not compared once more.
 
-    Raises: UsageError `upload.*`; OSError.
+    Raises: UsageError `upload.*`; OSError, and what `wrote` raises.
     """
-    return _read(archive, limits, into, folder)
+    return _read(archive, limits, into, folder, wrote)
 
 
 def below(path: str, folder: str) -> str:
@@ -115,12 +124,14 @@ def _around(archive: zipfile.ZipFile) -> str:
     return tops.pop() if len(tops) == 1 and inside and not tops & files else ""
 
 
-def _read(archive: BinaryIO, limits: Limits, into: Path | None, around: bool | str) -> Contents:
+def _read(
+    archive: BinaryIO, limits: Limits, into: Path | None, around: bool | str, wrote: Wrote | None = None
+) -> Contents:
     _weigh(archive, limits)
     try:
         with zipfile.ZipFile(archive) as found:
             folder = around if isinstance(around, str) else _around(found) if around else ""
-            return _Pass(found, limits, into, folder).contents()
+            return _Pass(found, archive, limits, into, folder, wrote).contents()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, struct.error) as error:
         raise UsageError(
             "upload.archive",
@@ -147,12 +158,23 @@ def _weigh(archive: BinaryIO, limits: Limits) -> None:
 class _Pass:
     """One reading of an archive."""
 
-    def __init__(self, archive: zipfile.ZipFile, limits: Limits, into: Path | None, folder: str) -> None:
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        file: BinaryIO,
+        limits: Limits,
+        into: Path | None,
+        folder: str,
+        wrote: Wrote | None,
+    ) -> None:
         self._around = folder
         self._archive = archive
+        self._bytes = file
         self._limits = limits
         self._into = into
+        self._wrote = wrote
         self._root = Node("d", 0o755)
+        self._folders = {"": self._root}
         self._entries = 0
         self._left = limits.size_bytes
         self._items: list[Item] = []
@@ -168,7 +190,7 @@ class _Pass:
                 continue
             self._kind(info, path)
             if info.is_dir():
-                self._folder(path.split("/"), path)
+                self._folder(path)
             else:
                 self._file(info, path)
         self._make_links()
@@ -192,25 +214,23 @@ class _Pass:
             _refuse("upload.archive", f"{_shown(path)} uses a compression that is not supported.",
                     "Make the zip again with the usual compression (deflate).")  # fmt: skip
 
-    def _folder(self, parts: list[str], path: str) -> Node:
+    def _folder(self, path: str) -> Node:
         """The node of a folder, made with those above it."""
-        node, made = self._root, self._into
-        for part in parts:
-            made = made / part if made is not None else None
-            below = node.children.get(part)
-            if below is None:
-                self._count()
-                below = node.children[part] = Node("d", 0o755)
-                if made is not None:
-                    made.mkdir(mode=0o755)
-            elif below.kind != "d":
-                _refuse("upload.twice", f"{_shown(path)} is a file and a folder.", "Leave one of them out.")
-            node = below
-        return node
+        if (known := self._folders.get(path)) is not None:
+            return known
+        above, _, part = path.rpartition("/")
+        node = self._folder(above)
+        if part in node.children:
+            _refuse("upload.twice", f"{_shown(path)} is a file and a folder.", "Leave one of them out.")
+        self._count()
+        made = self._folders[path] = node.children[part] = Node("d", 0o755)
+        if self._into is not None:
+            (self._into / path).mkdir(mode=0o755)
+        return made
 
     def _file(self, info: zipfile.ZipInfo, path: str) -> None:
-        *folders, filename = path.split("/")
-        folder = self._folder(folders, path)
+        above, _, filename = path.rpartition("/")
+        folder = self._folder(above)
         if filename in folder.children:
             _refuse("upload.twice", f"{_shown(path)} is in the zip twice.", "Leave one of them out.")
         self._count()
@@ -220,15 +240,25 @@ class _Pass:
             return
         runs = bool((info.external_attr >> 16) & 0o100)
         mode = 0o755 if runs else 0o644
-        with self._archive.open(info) as source:
-            if self._into is None:
-                size, digest = self._copied(source, None)
-            else:
-                with (self._into / path).open("xb") as file:
-                    os.fchmod(file.fileno(), mode)
-                    size, digest = self._copied(source, file)
+        if self._into is None:
+            size, digest, _ = self._copied(info, None)
+        else:
+            size, digest = self._written(info, self._into, path, mode)
         folder.children[filename] = Node("f", mode, digest, size)
         self._items.append(Item(path, size, digest, runs))
+
+    def _written(self, info: zipfile.ZipInfo, into: Path, path: str, mode: int) -> tuple[int, str]:
+        """Write a file; gives its size and digest."""
+        fd = os.open(f"{into}/{path}", _NEW, mode)
+        try:
+            size, digest, data = self._copied(info, fd)
+            if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
+                os.fchmod(fd, mode)
+            if self._wrote is not None:
+                self._wrote(fd, digest, size, data)
+        finally:
+            os.close(fd)
+        return size, digest
 
     def _link(self, info: zipfile.ZipInfo, path: str) -> Node:
         """The node of a link, whose target is judged when all names are known."""
@@ -258,17 +288,39 @@ class _Pass:
             if self._into is not None:
                 (self._into / path).symlink_to(target)
 
-    def _copied(self, source: IO[bytes], file: BinaryIO | None) -> tuple[int, str]:
-        hashing, size = hashlib.sha256(), 0
-        while chunk := source.read(CHUNK):
-            size += len(chunk)
-            self._left -= len(chunk)
+    def _copied(self, info: zipfile.ZipInfo, fd: int | None) -> tuple[int, str, bytes | None]:
+        """Read an entry, and write it to an open file; gives its size, its digest, and its bytes if it has
+        but one piece of them."""
+        hashing, size, pieces, last = hashlib.sha256(), 0, 0, b""
+        for last in self._pieces(info):
+            size += len(last)
+            pieces += 1
+            self._left -= len(last)
             if self._left < 0:
                 raise too_large(self._limits)
-            hashing.update(chunk)
-            if file is not None:
-                file.write(chunk)
-        return size, name(hashing)
+            hashing.update(last)
+            if fd is not None:
+                _write(fd, last)
+        return size, name(hashing), last if pieces <= 1 else None
+
+    def _pieces(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """The bytes of an entry. What is stored as it is, and was looked through, is read straight from the
+        archive: `zipfile` takes as long for a small file as it takes to write it."""
+        plain = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+        if self._into is None or not plain:
+            with self._archive.open(info) as source:
+                while chunk := source.read(CHUNK):
+                    yield chunk
+            return
+        self._bytes.seek(info.header_offset)
+        self._bytes.seek(sum(_LOCAL.unpack(self._bytes.read(_LOCAL.size))), os.SEEK_CUR)
+        left = info.file_size
+        while left:
+            chunk = self._bytes.read(min(CHUNK, left))
+            if not chunk:
+                raise EOFError
+            left -= len(chunk)
+            yield chunk
 
     def _count(self) -> None:
         self._entries += 1
@@ -306,6 +358,12 @@ def items_of(root: Node, path: str = "") -> Iterator[tuple[str, Node]]:
             yield from items_of(node, f"{path}{filename}/")
         else:
             yield f"{path}{filename}", node
+
+
+def _write(fd: int, data: bytes) -> None:
+    done = os.write(fd, data)
+    while done < len(data):
+        done += os.write(fd, memoryview(data)[done:])
 
 
 def _sealed(folder: Node) -> str:
