@@ -42,7 +42,7 @@ def begun(team: Any, version: Any, key: str, more: list[Record] | None = None, *
     host = {"run": key, "spec": "kit.spak", "mode": "stepwise", "auto_steps": 1, "in_place": ""}
     used = config.used(config.catalog(), program)
     body = genesis(whole.parsed.text, used, {}, canon.ZERO, 1, host, "", whole.policy, keys=[])
-    columns = {"name": "kit", "state": "waiting", **columns}
+    columns = {"name": "kit", "state": "waiting", "takes_in": [], **columns}
     run = Run.objects.create(team=team, version=version, key=key, **columns)
     records = [Record("genesis", "proposal", body), *(more or [])]
     head = rows(run, records)

@@ -12,6 +12,7 @@ from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import SANDBOXES, Run
 from spakweb.sources.models import Branch, Source
 from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.reach import hides
 
 TEXT_BYTES = 512 << 10
 """Of a text of a spec, in requests."""
@@ -19,6 +20,10 @@ TEXT_BYTES = 512 << 10
 
 class Builds(Protocol):
     """A request, of Django or of the framework, as far as addresses go."""
+
+    @property
+    def user(self) -> Any:
+        """Who asks."""
 
     def build_absolute_uri(self, location: str) -> str:
         """The whole address."""
@@ -30,6 +35,7 @@ RUN_COLUMNS = (
         "mode",
         "backend",
         "sandbox",
+        "takes_in",
         "inputs",
         "head",
         "deleted_at",
@@ -155,6 +161,12 @@ class StartRequest(serializers.Serializer):
     source = FromSource(required=False, help_text="Instead of files: a worker fetches them from git.")
 
 
+class KeptFilesRequest(serializers.Serializer):
+    """Files that were brought."""
+
+    files = serializers.CharField(max_length=43, help_text='The hash of an upload, or "none".')
+
+
 class SourceRequest(serializers.Serializer):
     """A git repository. A token goes with https; a source of ssh gets a deploy key."""
 
@@ -276,7 +288,7 @@ class RunShape(serializers.Serializer):
     checked = serializers.BooleanField(allow_null=True, help_text="Whether anything checked a result.")
     reason = serializers.CharField(help_text="Codes of why it ended or waits.")
     why = serializers.CharField()
-    task = serializers.CharField()
+    task = serializers.CharField(help_text="Empty where the token does not see the text that it runs.")
     asks = serializers.CharField(help_text="The id of what it waits for; empty: nothing.")
     records = serializers.IntegerField()
     head = serializers.CharField(help_text="The hash of its last record.")
@@ -384,9 +396,8 @@ def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
     shown = list_row(row, clock.now())
     here = [row["team__slug"], row["key"]]
     return {
-        **{
-            name: shown[name] for name in ("key", "name", "state", "checked", "reason", "why", "task", "asks")
-        },
+        **{name: shown[name] for name in ("key", "name", "state", "checked", "reason", "why", "asks")},
+        "task": "" if hides(request.user, row["takes_in"]) else shown["task"],
         **{name: shown[name] for name in ("steps", "tokens", "labels", "made_at", "started_at", "ended_at")},
         **{name: row[name] for name in ("head", "mode", "backend", "queue", "inputs")},
         "team": row["team__slug"],

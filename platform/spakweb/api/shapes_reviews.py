@@ -135,8 +135,15 @@ class ReviseRequest(SeenRequest):
     why = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
+class PatchForkRequest(serializers.Serializer):
+    """A text made of the newest revision, else that revision itself."""
+
+    text = serializers.CharField(required=False, max_length=TEXT_BYTES, trim_whitespace=False)
+    title = serializers.CharField(required=False, max_length=120)
+
+
 class DropRequest(SeenRequest):
-    """The edit, by its number, that the next revision is without."""
+    """The edit, by its number, that the next revision is without, or has alone."""
 
     edit = serializers.IntegerField(min_value=1)
     why = serializers.CharField(required=False, allow_blank=True, max_length=400)

@@ -35,6 +35,13 @@ class Replayed(serializers.Serializer):
     problems = serializers.ListField(child=serializers.CharField())
 
 
+class CallRequest(serializers.Serializer):
+    """What the run waits for (`asks`), and the backend of a run that has none."""
+
+    of = serializers.CharField(max_length=200)
+    backend = serializers.CharField(required=False, max_length=40)
+
+
 class LabelsRequest(serializers.Serializer):
     """All labels that the run is to have."""
 

@@ -22,7 +22,9 @@ from spakweb.campaigns import actions
 from spakweb.campaigns.models import Campaign, State
 from spakweb.errors import Refused
 from spakweb.ledger import export
+from spakweb.runs.models import Run
 from spakweb.runs.pages import findings
+from spakweb.specs import reach
 from spakweb.suites.models import Suite
 
 ROWS = ("team", "spec", "version", "suite", "made_by")
@@ -52,6 +54,8 @@ class SpecFindings(View):
         found = find_spec(request, team, spec)
         number = asked_number(asked(request, "version"), "version")
         shown = findings.of_version(found, number)
+        for run in Run.objects.filter(key__in=shown.runs if shown is not None else ()).only("takes_in"):
+            reach.require_shown(request.user, run)
         analysis = shown.analysis if shown is not None else None
         body = {
             "version": shown.version if shown is not None else None,
@@ -140,6 +144,7 @@ class CampaignLedger(View):
     def get(self, request: Request, team: str, number: int) -> HttpResponse:
         """Its ledger, as `spak outer campaign --verify` reads one."""
         found = find_campaign(request, team, number)
+        reach.require_alone(request.user, found.spec, found.version.text)
         lines = found.records.order_by("seq").values_list("line", flat=True)
         response = HttpResponse(b"".join(bytes(line) for line in lines), content_type=export.JSONL)
         answer: HttpResponse = export.attachment(response, f"campaign-{number}.trace.jsonl")

@@ -6,8 +6,10 @@ Whatever changes a patch names the revision that the program has seen; with a ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.http import Http404
 from django.urls import reverse
@@ -20,24 +22,49 @@ from spakweb.api import shapes_reviews as shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import PAGE, asked, asked_number, page_of
-from spakweb.api.shapes import PatchRequest, PatchShape
+from spakweb.api.shapes import Builds, PatchRequest, PatchShape
 from spakweb.api.views_specs import find_spec
 from spakweb.errors import Refused
 from spakweb.reviews import actions, merge_queue, rules, talk
 from spakweb.reviews.models import Comment, Patch, Revision, Verdict
 from spakweb.reviews.parts import edits_of, parts_of, paths_of
 from spakweb.reviews.reading import read
+from spakweb.specs import reach
 
 MOST = 1000
 """Rows of the lists that have no pages."""
+UNSEEN = "A token that names the imported specs too sees what it says."
 
 
 def find_patch(request: Request, team: str, spec: str, number: int, action: str = "spec.propose") -> Patch:
-    """The patch. Raises: Http404, PermissionDenied."""
+    """The patch; whoever is to change it sees all that its texts import.
+
+    Raises: Http404, PermissionDenied, Refused `web.token_imports`.
+    """
     rows = Patch.objects.select_related("spec__team", "spec__head", "author", "merged", "reverts")
     here = {"spec__team__slug": team, "spec__slug": spec, "number": number}
     found: Patch = access.find(request.user, action, rows, **here)
+    if action == "spec.propose" and reach.named(request.user) is not None:
+        reach.require_whole(request.user, found.spec, found.latest.base.text, found.latest.text)
     return found
+
+
+def _sees(request: Builds, patch: Patch) -> bool:
+    """Whether the token sees all that the newest revision and its base import."""
+    if reach.named(request.user) is None:
+        return True
+    return reach.sees_whole(request.user, patch.spec, patch.latest.base.text, patch.latest.text)
+
+
+def _seen(request: Request, change: Callable[[], Revision]) -> Revision:
+    """The revision that a change makes; nothing is changed where the token would not see all that it imports.
+
+    Raises: Refused `web.token_imports`, and what the change raises.
+    """
+    with transaction.atomic():
+        made = change()
+        reach.require_whole(request.user, made.patch.spec, made.text)
+    return made
 
 
 def row_of(request: Request, patch: Patch, latest: Revision) -> dict[str, Any]:
@@ -58,11 +85,16 @@ def row_of(request: Request, patch: Patch, latest: Revision) -> dict[str, Any]:
 
 def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
     """A patch as PatchShape."""
-    latest = patch.latest
+    latest, sees = patch.latest, _sees(request, patch)
+    checks = [
+        {"name": one.name, "state": one.state, "words": one.words if sees else UNSEEN}
+        for one in latest.checks.all()
+    ]
+    missing = rules.missing(patch) if patch.state == Patch.State.OPEN else []
     return {
         **row_of(request, patch, latest),
-        "checks": [{"name": one.name, "state": one.state, "words": one.words} for one in latest.checks.all()],
-        "missing": rules.missing(patch) if patch.state == Patch.State.OPEN else [],
+        "checks": checks,
+        "missing": missing if sees or not missing else [UNSEEN],
     }
 
 
@@ -108,10 +140,13 @@ class PatchList(View):
         given = self.given(request, PatchRequest)
 
         def work() -> Response:
-            made = actions.propose(
-                request.user, found, given["text"], given["base_version"], given["title"],
-                given.get("rationale", ""),
-            )  # fmt: skip
+            made = _seen(
+                request,
+                lambda: actions.propose(
+                    request.user, found, given["text"], given["base_version"], given["title"],
+                    given.get("rationale", ""),
+                ).latest,
+            ).patch  # fmt: skip
             address = reverse("spak-api-patch", args=[team, spec, made.number])
             headers = {"Location": request.build_absolute_uri(address)}
             return Response(patch_of(request, made), status=201, headers=headers)
@@ -149,8 +184,12 @@ class RevisionList(View):
         given = self.given(request, shapes.ReviseRequest)
 
         def work() -> Response:
-            made = actions.revise(request.user, found, given["revision"], given["text"], given.get("why", ""))
-            return _revised(request, made)
+            return _revised(
+                request,
+                lambda: actions.revise(
+                    request.user, found, given["revision"], given["text"], given.get("why", "")
+                ),
+            )
 
         return once(request, work)
 
@@ -253,7 +292,8 @@ class CommentTake(View):
         found = find_patch(request, team, spec, number)
         row, given = _comment(found, comment), self.given(request, shapes.SeenRequest)
         return once(
-            request, lambda: _revised(request, talk.take(request.user, found, given["revision"], row.pk))
+            request,
+            lambda: _revised(request, lambda: talk.take(request.user, found, given["revision"], row.pk)),
         )
 
 
@@ -264,8 +304,9 @@ def _comment(patch: Patch, key: int) -> Comment:
     return row
 
 
-def _revised(request: Request, made: Revision) -> Response:
+def _revised(request: Request, change: Callable[[], Revision]) -> Response:
     """The patch with its new revision."""
+    made = _seen(request, change)
     patch = made.patch
     here = [patch.spec.team.slug, patch.spec.slug, patch.number]
     address = reverse("spak-api-patch-revision", args=[*here, made.number])
@@ -292,10 +333,49 @@ class PatchDropEdit(View):
         given = self.given(request, shapes.DropRequest)
 
         def work() -> Response:
-            made = actions.drop_edit(
-                request.user, found, given["revision"], given["edit"] - 1, given.get("why", "")
+            place, why = given["edit"] - 1, given.get("why", "")
+            return _revised(
+                request, lambda: actions.drop_edit(request.user, found, given["revision"], place, why)
             )
-            return _revised(request, made)
+
+        return once(request, work)
+
+
+class PatchKeepEdit(View):
+    """A patch with one of its edits."""
+
+    @extend_schema(operation_id="keep_edit", request=shapes.DropRequest, responses={201: PatchShape})
+    def post(self, request: Request, team: str, spec: str, number: int) -> Response:
+        """Keep one edit of the newest revision: the next one has it alone, and its checks run. Needs the
+        scope review."""
+        found = find_patch(request, team, spec, number)
+        given = self.given(request, shapes.DropRequest)
+
+        def work() -> Response:
+            place, why = given["edit"] - 1, given.get("why", "")
+            return _revised(
+                request, lambda: actions.keep_edit(request.user, found, given["revision"], place, why)
+            )
+
+        return once(request, work)
+
+
+class PatchFork(View):
+    """A patch made from another."""
+
+    @extend_schema(operation_id="fork_patch", request=shapes.PatchForkRequest, responses={201: PatchShape})
+    def post(self, request: Request, team: str, spec: str, number: int) -> Response:
+        """Propose a patch that begins with the newest revision of another, or with a text made of it. Needs
+        the scope review."""
+        found = find_patch(request, team, spec, number)
+        given = self.given(request, shapes.PatchForkRequest)
+
+        def work() -> Response:
+            text, title = given.get("text", ""), given.get("title", "")
+            made = _seen(request, lambda: actions.fork(request.user, found, text, title).latest).patch
+            address = reverse("spak-api-patch", args=[team, spec, made.number])
+            headers = {"Location": request.build_absolute_uri(address)}
+            return Response(patch_of(request, made), status=201, headers=headers)
 
         return once(request, work)
 
@@ -313,8 +393,10 @@ class PatchUpdate(View):
         given = self.given(request, shapes.SeenRequest)
 
         def work() -> Response:
-            made = actions.update(request.user, found, given["revision"])
-            return _now(request, found) if made.number == given["revision"] else _revised(request, made)
+            made = _seen(request, lambda: actions.update(request.user, found, given["revision"]))
+            if made.number == given["revision"]:
+                return _now(request, found)
+            return _revised(request, lambda: made)
 
         return once(request, work)
 
@@ -393,7 +475,7 @@ class PatchRevert(View):
         found = find_patch(request, team, spec, number)
 
         def work() -> Response:
-            made = actions.revert(request.user, found)
+            made = _seen(request, lambda: actions.revert(request.user, found).latest).patch
             address = reverse("spak-api-patch", args=[team, spec, made.number])
             headers = {"Location": request.build_absolute_uri(address)}
             return Response(patch_of(request, made), status=201, headers=headers)

@@ -19,6 +19,7 @@ from spakweb.ledger import export
 from spakweb.runs import actions, fork_points
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import checks, run_parts
+from spakweb.specs import reach
 
 SOON_S = 2
 
@@ -35,6 +36,8 @@ class RunFork(View):
         given = self.given(request, given_shapes.ForkRequest)
         if "at" in given and "task" in given:
             raise Refused("web.request", "at and task cannot both be given.", "Send one of them.", 422)
+        if "task" in given:
+            reach.require_shown(request.user, found)
 
         def work() -> Response:
             made = actions.fork(request.user, found, _point(found, given), given.get("mode", ""))
@@ -67,7 +70,7 @@ class RunReplay(View):
     def post(self, request: Request, team: str, run: str) -> Response:
         """Verify the chain and derive every commit again; nothing is executed. 202 while it is under way: ask
         again with its `of`."""
-        found = find_run(request, team, run, kept=True)
+        found = find_run(request, team, run, kept=True, whole=True)
         given = self.given(request, given_shapes.ReplayRequest)
         export.begun(found)
         key = run_parts.checked_key(found)
@@ -96,6 +99,21 @@ def _found(result: dict[str, Any]) -> dict[str, Any]:
         "difference": result.get("difference"),
         "problems": result.get("problems", []),
     }
+
+
+class RunCall(View):
+    """Answers of the backend."""
+
+    @extend_schema(
+        operation_id="call_backend", request=given_shapes.CallRequest, responses={202: shapes.RunShape}
+    )
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Let the backend answer what the run waits for; a run without one gets the backend that is named.
+        Needs the scope answer."""
+        found = find_run(request, team, run, kept=True)
+        given = self.given(request, given_shapes.CallRequest)
+        actions.ask(request.user, found, "call", given["of"], given.get("backend", ""))
+        return Response(shapes.one_run(request, found), status=202)
 
 
 class RunLabels(View):

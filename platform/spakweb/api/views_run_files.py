@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from spak.errors import UserError
+from spak.records import Kind
 from spak.runner.views.junit import junit
 from spakweb.api import shapes_runs as shapes
 from spakweb.api.base import View
@@ -25,6 +26,7 @@ from spakweb.ledger import export
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs.pages import log, workspace
 from spakweb.sources.run_views import as_patch
+from spakweb.specs import reach
 
 BYTES = (200, "application/octet-stream")
 
@@ -85,7 +87,7 @@ class RunReport(View):
     @extend_schema(operation_id="get_report", responses=shapes.ReportShape)
     def get(self, request: Request, team: str, run: str) -> Response:
         """What the report says, as JSON: figures, the best candidate, whether ledger and replay hold."""
-        return Response(export.report_json(find_run(request, team, run, kept=True)))
+        return Response(export.report_json(find_run(request, team, run, kept=True, whole=True)))
 
 
 class RunReportPage(View):
@@ -94,7 +96,7 @@ class RunReportPage(View):
     @extend_schema(operation_id="get_report_page", responses={(200, "text/html"): str})
     def get(self, request: Request, team: str, run: str) -> HttpResponse:
         """The report as one HTML file."""
-        return export.as_report(find_run(request, team, run, kept=True))
+        return export.as_report(find_run(request, team, run, kept=True, whole=True))
 
 
 class RunLog(View):
@@ -103,7 +105,7 @@ class RunLog(View):
     @extend_schema(operation_id="get_log", responses={(200, "text/plain"): str})
     def get(self, request: Request, team: str, run: str) -> Any:
         """What tools, models and people put out, as text."""
-        return log.as_text(find_run(request, team, run, kept=True))
+        return log.as_text(find_run(request, team, run, kept=True, whole=True))
 
 
 class RunExport(View):
@@ -112,7 +114,7 @@ class RunExport(View):
     @extend_schema(operation_id="export_run", responses={(200, export.JSONL): OpenApiTypes.BINARY})
     def get(self, request: Request, team: str, run: str) -> Any:
         """The whole ledger, as `spak import` and `spak replay` take it."""
-        return export.as_jsonl(find_run(request, team, run, kept=True))
+        return export.as_jsonl(find_run(request, team, run, kept=True, whole=True))
 
 
 class RunPatch(View):
@@ -129,11 +131,14 @@ class RunJUnit(View):
 
     @extend_schema(operation_id="get_junit", responses={(200, "application/xml"): str})
     def get(self, request: Request, team: str, run: str) -> HttpResponse:
-        """JUnit XML: a test for each time that a task ended, and one for the run."""
+        """JUnit XML: a test for each time that a task ended, and one for the run; that one alone where the
+        token does not see the text that it runs."""
         found = find_run(request, team, run, kept=True)
         export.begun(found)
         try:
             records = (record for record, _ in DatabaseLedgers().reader(found.key).read())
+            if reach.hides(request.user, found.takes_in):
+                records = (record for record in records if record.kind != Kind.ROUTE)
             text = junit(found.name, records)
         except UserError as error:
             raise Refused("web.run_damaged", error.message, error.hint, 409) from error

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
@@ -41,6 +42,7 @@ from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord, Upload
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.sources import actions as sources
+from spakweb.specs import reach
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
@@ -56,12 +58,17 @@ NONE = "none"
 WAIT = OpenApiParameter("wait", int, description="Seconds, at most 60, until it ends or needs somebody.")
 
 
-def find_run(request: Request, team: str, run: str, *, kept: bool = False) -> Run:
-    """The run; one that is `kept` was not deleted. Raises: Http404, Refused `web.run_deleted`."""
+def find_run(request: Request, team: str, run: str, *, kept: bool = False, whole: bool = False) -> Run:
+    """The run; one that is `kept` was not deleted, and of a `whole` one the token sees the text that it runs.
+
+    Raises: Http404, Refused `web.run_deleted`, `web.token_imports`.
+    """
     rows = Run.objects.select_related("team", "version__spec", "deleted_by")
     found: Run = access.find(request.user, "run.view", rows, team__slug=team, key=run)
     if kept and found.deleted_at is not None:
         raise gone(found)
+    if whole:
+        reach.require_shown(request.user, found)
     return found
 
 
@@ -163,6 +170,18 @@ class Zip(BaseParser):
         return stream
 
 
+@contextmanager
+def taken(request: Request) -> Iterator[tuple[BinaryIO, int]]:
+    """The body of a request as a file, and its size; a longer one was refused before it was read."""
+    with tempfile.SpooledTemporaryFile(max_size=1 << 20) as archive:
+        size = 0
+        while piece := request._request.read(1 << 20):
+            size += len(piece)
+            archive.write(piece)
+        archive.seek(0)
+        yield archive, size  # type: ignore[misc]
+
+
 class RunBring(View):
     """Files for runs."""
 
@@ -178,16 +197,23 @@ class RunBring(View):
         """Bring a zip that runs may begin with. The same files again are the same upload."""
         found = find_spec(request, team, spec, "run.start")
         name = request.query_params.get("name", "files.zip")
-        with tempfile.SpooledTemporaryFile(max_size=1 << 20) as archive:
-            size = 0
-            stream = request._request
-            while piece := stream.read(1 << 20):
-                size += len(piece)
-                archive.write(piece)
-            archive.seek(0)
-            upload, _ = actions.bring_files(request.user, found, name, archive, size)  # type: ignore[arg-type]
+        with taken(request) as (archive, size):
+            upload, _ = actions.bring_files(request.user, found, name, archive, size)
         body = {"hash": upload.root, "name": upload.name, "files": upload.files, "bytes": upload.size}
         return Response(body, status=201)
+
+
+class KeptFiles(View):
+    """Files that runs of a spec begin with."""
+
+    @extend_schema(operation_id="keep_files", request=shapes.KeptFilesRequest, responses={204: None})
+    def post(self, request: Request, team: str, spec: str) -> Response:
+        """Let later runs of the spec begin with these files unless they are given others; `none` takes them
+        away. Needs the scope start."""
+        found = find_spec(request, team, spec, "run.start")
+        asked = self.given(request, shapes.KeptFilesRequest)["files"]
+        actions.keep_files(request.user, found, _files(found, asked))
+        return Response(status=204)
 
 
 class RunDetail(View):
@@ -261,7 +287,7 @@ class RunRecords(View):
     )
     def get(self, request: Request, team: str, run: str) -> Response:
         """Records after a seq, at most 500. Follow `next` until it is null."""
-        return Response(self.body(request._request, find_run(request, team, run)))
+        return Response(self.body(request._request, find_run(request, team, run, whole=True)))
 
     @staticmethod
     def body(request: HttpRequest, run: Run) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from spakweb.api import shapes, shapes_versions
 from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import PAGE, asked, page_of
+from spakweb.specs import reach
 from spakweb.specs.actions import create_spec
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
-from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 from spakweb.text import clean
@@ -128,10 +128,11 @@ class SpecCheck(View):
 
     @extend_schema(operation_id="check_spec", request=shapes.CheckRequest, responses=shapes.Checked)
     def post(self, request: Request, team: str, spec: str) -> Response:
-        """What `spak check` says of a text, with the files that the spec imports and the law of the team."""
+        """What `spak check` says of a text, with the files that the spec imports and the law of the team. For
+        a token for some specs an IMPORT finds these alone."""
         found = find_spec(request, team, spec)
         text = clean(self.given(request, shapes.CheckRequest)["text"], shapes.TEXT_BYTES)
-        rows = findings(TeamFiles.of(found).whole(text), law_of(found.team))
+        rows = findings(reach.files_for(request.user, found).whole(text), law_of(found.team))
         shown = [
             {
                 "code": one.code,

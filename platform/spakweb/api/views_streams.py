@@ -38,7 +38,7 @@ class RunEvents(View):
     )
     def get(self, request: Request, team: str, run: str) -> Response:
         """The run's records as they come, with the seq as id; 204 once it has ended and all were read."""
-        find_run(request, team, run, kept=True)
+        find_run(request, team, run, kept=True, whole=True)
         return Response({})
 
 

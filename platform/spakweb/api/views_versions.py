@@ -29,11 +29,10 @@ from spakweb.api.reading import PAGE, asked, asked_number, page_of
 from spakweb.api.shapes import TEXT_BYTES
 from spakweb.api.views_specs import find_spec
 from spakweb.errors import Refused
-from spakweb.specs import actions
+from spakweb.specs import actions, reach
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec, SpecVersion, Tag
 from spakweb.specs.show import MOST_CHANGES
-from spakweb.specs.team_files import TeamFiles
 from spakweb.text import as_number, clean
 
 ETAG = re.compile(r'\s*(?:W/)?"(\d{1,9})-([A-Za-z0-9_-]{43})"\s*')
@@ -83,6 +82,7 @@ class VersionList(View):
         protected spec takes patches. Needs the scope edit."""
         found = find_spec(request, team, spec, "spec.edit")
         given = self.given(request, shapes.NewVersionRequest)
+        reach.require_whole(request.user, found, given["text"])
         number, digest = _base(request)
 
         def work() -> Response:
@@ -130,6 +130,29 @@ def _hash(spec: Spec, number: int) -> str:
     return found or ""
 
 
+class VersionRestore(View):
+    """An older version made the newest."""
+
+    @extend_schema(
+        operation_id="restore_version", request=None,
+        responses={200: shapes.VersionRow, 201: shapes.VersionRow},
+    )  # fmt: skip
+    def post(self, request: Request, team: str, spec: str, number: int) -> Response:
+        """Save the text of a version as the newest one; 200 and nothing new when it is that already. Needs
+        the scope edit."""
+        found = find_spec(request, team, spec, "spec.edit")
+        rows = SpecVersion.objects.select_related("spec__team", "author")
+        version = access.find(request.user, "spec.edit", rows, spec=found, number=number)
+        reach.require_whole(request.user, found, version.text)
+
+        def work() -> Response:
+            saved = actions.restore(request.user, version)
+            status = 200 if saved.pk == found.head_id else 201
+            return Response(shapes.row_of(saved), status=status, headers={"ETag": shapes.etag_of(saved)})
+
+        return once(request, work)
+
+
 class SpecFormat(View):
     """The layout of a text."""
 
@@ -163,7 +186,7 @@ class SpecCompare(View):
         given = asked(request, "old", "new")
         new = _named(found, given.get("new", ""), found.head.number)
         old = _named(found, given.get("old", ""), max(1, new.number - 1))
-        files = TeamFiles.of(found)
+        files = reach.files_for(request.user, found)
         said = compare(files.whole(old.text).parsed, files.whole(new.text).parsed, catalog()).to_json()
         changes = said.pop("changes")
         body = {

@@ -23,6 +23,7 @@ from spakweb.live.viewers import Viewer
 from spakweb.live.watches import Message, Reader
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run
+from spakweb.specs import reach
 from spakweb.teams.models import Team
 
 Join = Callable[[], Awaitable[Reader]]
@@ -36,6 +37,7 @@ async def run_events(request: HttpRequest, team: str, key: str) -> HttpResponseB
     run: Run = await sync_to_async(_find)(user, "run.view", Run, team__slug=team, key=key)
     if run.deleted_at is not None:
         raise gone(run)
+    reach.require_shown(user, run)
     after = seq_of(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)

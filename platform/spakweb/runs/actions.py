@@ -79,7 +79,8 @@ def start(
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
-    modes.require_permitted(mode, TeamFiles.of(spec).whole(text or version.text).parsed)
+    whole, taken = TeamFiles.of(spec).taking(text or version.text)
+    modes.require_permitted(mode, whole.parsed)
     if sandbox not in SANDBOXES:
         hint = f"One of: {', '.join(SANDBOXES[1:])}."
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
@@ -88,6 +89,7 @@ def start(
         mode=mode, sandbox=sandbox, backend="recorded" if recording else backend[:40],
         inputs=dict(inputs or {}), labels=labels_of(labels),
         files=files or (None if bare or begun_from else kept_files(spec)), **_queues(queue),
+        takes_in=sorted(one.pk for one in taken),
     )  # fmt: skip
     if run.files is not None and run.files.team_id != spec.team_id:
         raise Http404
@@ -147,7 +149,7 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
         team=parent.team, version=parent.version, key=new_key(), name=parent.name, made_by=user,
         mode=mode or parent.mode, backend=parent.backend, inputs=parent.inputs, labels=parent.labels,
         **_queues(parent.queue, parent.gpu), sandbox=parent.sandbox, parent=parent, parent_seq=at,
-        files=parent.files,
+        files=parent.files, takes_in=parent.takes_in,
     )  # fmt: skip
     with transaction.atomic():
         if not Run.objects.select_for_update(no_key=True).filter(pk=parent.pk, deleted_at=None).exists():

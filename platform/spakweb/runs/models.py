@@ -102,6 +102,8 @@ class Run(models.Model):
     backend = models.CharField(max_length=40, blank=True)
     sandbox = models.CharField(max_length=12, blank=True)
     """The least strict launcher that was asked for; empty: as the spec says."""
+    takes_in = models.JSONField(null=True, blank=True)
+    """Other specs of the team whose text is in what it runs, by number, as it began; null: nobody knows."""
     queue = models.CharField(max_length=60, default="default")
     """The queue that its next effect belongs to."""
     gpu = models.CharField(max_length=60, default="gpu")

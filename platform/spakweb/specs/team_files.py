@@ -3,7 +3,8 @@
 `TeamFiles(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
 team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
 those of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be
-given, so that whoever keeps what was parsed asks again. Texts of other teams are never given.
+given, so that whoever keeps what was parsed asks again. Texts of other teams are never given, and with
+`only` no other specs of the team than these (specs/reach.py).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class TeamFiles:
 
     team: Team
     slug: str
+    only: frozenset[int] | None = None
 
     @classmethod
     def of(cls, spec: Spec) -> TeamFiles:
@@ -46,32 +48,52 @@ class TeamFiles:
 
     def read(self, path: str) -> bytes | None:
         """What `resolve` asks: the bytes of a file, or None. Raises: Unreadable."""
-        if (found := self._spec(path)) is not None:
-            return found.head.text.encode()
+        found = self._spec(path)
+        return self._shipped(path) if found is None else found.head.text.encode()
+
+    def _shipped(self, path: str) -> bytes | None:
         return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
 
     def _spec(self, path: str) -> Spec | None:
         if "/" in path or not path.endswith(".spak"):
             return None
         rows = Spec.objects.filter(team=self.team, slug=slug_of(path.removesuffix(".spak")))
+        if self.only is not None:
+            rows = rows.filter(pk__in=self.only)
         return rows.select_related("head", "team").first()
 
     def specs_in(self, text: str) -> list[Spec]:
         """The other specs of the team that the text takes in, also through what it imports, by name."""
-        if not NAMED.search(text):
-            return []
+        return self.taking(text)[1] if NAMED.search(text) else []
+
+    def taking(self, text: str) -> tuple[Resolved, list[Spec]]:
+        """The text with its imports put in, and the other specs of the team that they are, by name."""
         found: dict[str, Spec] = {}
 
         def read(path: str) -> bytes | None:
             one = self._spec(path)
             if one is None:
-                return self.read(path)
+                return self._shipped(path)
             found[one.slug] = one
             return one.head.text.encode()
 
-        resolve(self.parse(text), read)
+        whole = resolve(self.parse(text), read)
         found.pop(self.slug, None)
-        return sorted(found.values(), key=lambda one: (one.name, one.pk))
+        return whole, sorted(found.values(), key=lambda one: (one.name, one.pk))
+
+    def lacks(self, text: str) -> bool:
+        """Whether the text, or what it imports, names a file that is not found."""
+        if not NAMED.search(text):
+            return False
+        found: list[bool] = []
+
+        def read(path: str) -> bytes | None:
+            data = self.read(path)
+            found.append(data is None)
+            return data
+
+        resolve(self.parse(text), read)
+        return any(found)
 
     def parse(self, text: str) -> Parsed:
         """The text by itself, under the name by which others import it: a circle is seen."""

@@ -45,15 +45,14 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     if row.version is None and own is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
     spec = own.spec if own is not None else row.version.spec
-    team_files = TeamFiles.of(spec)
-    whole = team_files.resolve(team_files.parse((own and own.text) or row.version.text))
+    whole, taken = TeamFiles.of(spec).taking((own and own.text) or row.version.text)
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
                 answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team))  # fmt: skip
     source = files_of(row, folder_of(row.key))
     fill(row, place, source_of(spec.slug))
-    Run.objects.filter(pk=row.pk).update(mode=made.mode)
-    row.mode = made.mode
+    row.mode, row.takes_in = made.mode, sorted(one.pk for one in taken)
+    Run.objects.filter(pk=row.pk).update(mode=row.mode, takes_in=row.takes_in)
     root = place.snapshot()
     if place.travels:
         place.push(root, unleased(row.pk))

@@ -257,7 +257,7 @@ def asked_for(cast: Any, named: dict[str, Any], name: str, specs: list[str]) -> 
 def test_what_a_token_for_another_spec_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
     """Nothing of this spec or its runs, and nothing of the whole team but lists without them."""
     create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
-    Run.objects.filter(key="ended-run").update(version=cast.spec.head)
+    Run.objects.filter(key="ended-run").update(version=cast.spec.head, takes_in=[])
     answer = asked_for(cast, named, name, ["another"])
     if name in LISTS:
         assert answer.status_code == (301 if name in OLD else 200)
@@ -271,7 +271,7 @@ def test_what_a_token_for_another_spec_reaches(cast: Any, named: dict[str, Any],
 @pytest.mark.parametrize("name", sorted(BY_TOKEN & TEAM_ROUTES.keys()))
 def test_what_a_token_for_this_spec_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
     """Of the spec and its runs all that a token for every spec does; of the rest nothing."""
-    Run.objects.filter(key="ended-run").update(version=cast.spec.head)
+    Run.objects.filter(key="ended-run").update(version=cast.spec.head, takes_in=[])
     with transaction.atomic():
         whole = asked_for(cast, named, name, []).status_code
         transaction.set_rollback(True)

@@ -17,6 +17,7 @@ from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import Run
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.runs.pages.views import find_run
+from spakweb.specs.reach import hides
 
 PAGE = 100
 
@@ -40,12 +41,13 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
     rows = wanted.apply(rows, request.user)
     if before := request.GET.get("before"):
         rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
-    columns = (*HEADER, "version__spec__slug", "version__number", "deleted_at", "head")
+    columns = (*HEADER, "version__spec__slug", "version__number", "deleted_at", "head", "takes_in")
     page = list(rows.order_by("-pk").values(*columns)[: PAGE + 1])
     now = clock.now()
     shown = [
         {
             **list_row(one, now),
+            **({"task": ""} if hides(request.user, one["takes_in"]) else {}),
             "spec": one["version__spec__slug"],
             "version": one["version__number"],
             **_left(one),

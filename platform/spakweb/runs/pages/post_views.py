@@ -24,6 +24,7 @@ from spakweb.runs.models import Run
 from spakweb.runs.pages import candidates, checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
+from spakweb.specs import reach
 from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
 from spakweb.text import plural
@@ -247,32 +248,39 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
     return redirect(run_parts.address(run))
 
 
+def _whole_run(request: HttpRequest, team: str, run: str) -> Run:
+    """The run, for what quotes the text that it runs. Raises: Http404, Refused `web.token_imports`."""
+    found = find_run(request, team, run)
+    reach.require_shown(request.user, found)
+    return found
+
+
 @access.by_token
 @require_safe
 def download(request: HttpRequest, team: str, run: str) -> Any:
     """The run's ledger as JSON lines."""
-    return export.as_jsonl(find_run(request, team, run))
+    return export.as_jsonl(_whole_run(request, team, run))
 
 
 @access.by_token
 @require_safe
 def log_text(request: HttpRequest, team: str, run: str) -> Any:
     """The run's log as text."""
-    return log.as_text(find_run(request, team, run))
+    return log.as_text(_whole_run(request, team, run))
 
 
 @access.by_token
 @require_safe
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """The run's report as a page of its own."""
-    return export.as_report(find_run(request, team, run))
+    return export.as_report(_whole_run(request, team, run))
 
 
 @access.by_token
 @require_safe
 def candidate(request: HttpRequest, team: str, run: str, seq: int) -> Any:
     """A candidate with its evidence as a zip, by the record of its measurement."""
-    return candidates.as_zip(find_run(request, team, run), seq)
+    return candidates.as_zip(_whole_run(request, team, run), seq)
 
 
 @access.by_token
