@@ -124,6 +124,7 @@ TEAM_ROUTES = {
     "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),
     "spak-suite-bring": Route(EDITOR, "post", {"name": "brought"}),
     "spak-suite": Route(VIEWER, args=SUITE),
+    "spak-suite-change": Route(EDITOR, "post", {"name": "Each night"}, SUITE),
     "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
     "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
     "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),

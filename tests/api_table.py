@@ -15,6 +15,7 @@ from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.incoming import actions as incoming
 from spakweb.reviews.actions import propose
 from spakweb.reviews.talk import comment
+from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
 from spakweb.specs.actions import create_spec, set_tag
 from spakweb.suites.models import Case, Experiment, Suite
@@ -40,11 +41,13 @@ class Row:
     kind: str = "application/json"
     teams: bool = False
     """It needs what is the whole team's, such as a suite, besides what is in its address."""
+    also: str = ""
+    """Another scope that it needs besides."""
 
     @property
     def of_team(self) -> bool:
         """Whether it is about what is of no spec."""
-        return self.teams or not {"spec", "run", "campaign"} & {*self.parts}
+        return self.teams or not {"spec", "run", "campaign", "schedule"} & {*self.parts}
 
     def __str__(self) -> str:
         return f"{self.method} {self.name.removeprefix('spak-api-')}"
@@ -56,7 +59,9 @@ SUITE, CAMPAIGN = ("team", "suite"), ("team", "campaign")
 EXPERIMENT = (*SUITE, "number")
 NUMBERED = (*SPEC, "number")
 TAG = (*SPEC, "tag")
+SCHEDULE = ("team", "schedule")
 PATCH = {"text": TEXT, "base_version": 1, "title": "Less"}
+NIGHTLY = {"name": "early", "cron": "0 3 * * *"}
 ADDED = {"name": "b", "url": "https://git.example/b.git", "refs": ["main"]}
 
 
@@ -85,6 +90,7 @@ ROWS = (
     reads("versions", SPEC),
     writes("versions", EDITOR, "edit", SPEC, {"text": TEXT}, answers=(428,)),
     reads("version", NUMBERED),
+    writes("restore", EDITOR, "edit", NUMBERED),
     reads("tags", SPEC),
     writes("tags", REVIEWER, "edit", SPEC, {"name": "gold", "version": 1}),
     writes("tag-remove", REVIEWER, "edit", TAG, answers=(204,)),
@@ -96,6 +102,8 @@ ROWS = (
     writes("patch-revisions", EDITOR, "review", NUMBERED, {"text": TEXT, **SEEN}, answers=(201,)),
     reads("patch-revision", (*NUMBERED, "revision")),
     writes("patch-drop-edit", EDITOR, "review", NUMBERED, {"edit": 1, **SEEN}, answers=(409,)),
+    writes("patch-keep-edit", EDITOR, "review", NUMBERED, {"edit": 1, **SEEN}, answers=(201,)),
+    writes("patch-fork", EDITOR, "review", NUMBERED, {"title": "Mine"}, answers=(201,)),
     writes("patch-update", EDITOR, "review", NUMBERED, SEEN, answers=(200, 201)),
     writes("patch-check", EDITOR, "review", NUMBERED, SEEN, answers=(202,)),
     reads("patch-verdicts", NUMBERED),
@@ -111,7 +119,13 @@ ROWS = (
     reads("queue", SPEC),
     # suites, experiments, campaigns
     reads("suites"),
+    writes("suites", EDITOR, "start", ("team",), {"name": "weekly"}, answers=(201,)),
+    writes("suite-bring", EDITOR, "start", ("team",), answers=(400,), kind="application/zip"),
+    reads("suite", SUITE),
+    writes("suite-rename", EDITOR, "start", SUITE, {"name": "Each night"}),
+    writes("suite-remove", EDITOR, "start", SUITE, answers=(409,)),
     reads("cases", SUITE),
+    writes("cases", EDITOR, "start", SUITE, {"run": "live-run"}, answers=(409,)),
     reads("experiments", SUITE),
     writes("experiments", EDITOR, "start", SUITE, {"versions": [{"spec": "small"}]}, answers=(400,)),
     reads("experiment", EXPERIMENT),
@@ -127,6 +141,15 @@ ROWS = (
     writes("campaign-resume", EDITOR, "start", CAMPAIGN, answers=(202,)),
     writes("campaign-stop", EDITOR, "start", CAMPAIGN, answers=(202,)),
     reads("campaign-ledger", CAMPAIGN),
+    # schedules
+    reads("schedules", listed=True),
+    writes("schedule-add", EDITOR, "admin", SPEC, NIGHTLY, answers=(201,), also="start"),
+    reads("schedule", SCHEDULE),
+    writes("schedule-change", EDITOR, "admin", SCHEDULE, {"cron": "5 4 * * *"}, also="start"),
+    writes("schedule-on", EDITOR, "admin", SCHEDULE, also="start"),
+    writes("schedule-off", EDITOR, "admin", SCHEDULE),
+    writes("schedule-run", EDITOR, "admin", SCHEDULE, answers=(201,), also="start"),
+    writes("schedule-remove", EDITOR, "admin", SCHEDULE, answers=(204,)),
     # the team
     reads("runners"),
     Row("spak-api-audit", "get", ADMIN, "admin"),
@@ -138,6 +161,7 @@ ROWS = (
     writes("source-credentials", ADMIN, "admin", SOURCE, {}),
     # runs
     writes("bring", EDITOR, "start", SPEC, answers=(400,), kind="application/zip"),
+    writes("kept-files", EDITOR, "start", SPEC, {"files": "none"}, answers=(204,)),
     writes("start", EDITOR, "start", SPEC, {}, answers=(201,)),
     reads("runs", listed=True),
     reads("run", RUN),
@@ -156,6 +180,7 @@ ROWS = (
     reads("branches", RUN),
     writes("branches", EDITOR, "start", RUN, {"name": "spak/other"}, answers=(201, 409)),
     writes("answer", EDITOR, "answer", RUN, {"of": "x", "text": "word"}, answers=(409,)),
+    writes("call", EDITOR, "answer", RUN, {"of": "x"}, answers=(409,)),
     writes("pause", EDITOR, "start", RUN, answers=(202,)),
     writes("resume", EDITOR, "start", RUN, answers=(202,)),
     writes("cancel", EDITOR, "start", RUN, answers=(202,)),
@@ -183,4 +208,5 @@ def world_of(cast: Any) -> dict[str, Any]:
         "suite": "nightly", "campaign": 1, "source": source.name, "key": receiver.key,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
+        "schedule": schedules.add(cast["bob"], cast.spec, "nightly", "0 3 * * *").pk,
     }  # fmt: skip

@@ -67,7 +67,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "answer": frozenset({"run.answer"}),
     "edit": frozenset({"spec.edit", "spec.tag", "source.sync"}),
     "review": frozenset({"spec.propose"}),
-    "admin": frozenset({"source.manage", "audit.view"}),
+    "admin": frozenset({"source.manage", "schedule.edit", "audit.view"}),
 }
 """What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
 

@@ -12,6 +12,9 @@ from spakweb.campaigns.models import Campaign
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.suites.report import Shown
 
+MOST = 10**15
+"""Of a number in a budget."""
+
 
 class SuiteShape(serializers.Serializer):
     """A suite; `cases` counts them by split."""
@@ -30,6 +33,19 @@ class Suites(serializers.Serializer):
 
     suites = SuiteShape(many=True)
     next = serializers.CharField(allow_null=True)
+
+
+class SuiteRequest(serializers.Serializer):
+    """What a suite is called."""
+
+    name = serializers.CharField(max_length=80)
+
+
+class CaseRequest(serializers.Serializer):
+    """A run that ended, kept as a case."""
+
+    run = serializers.CharField(max_length=128)
+    name = serializers.CharField(required=False, max_length=80, help_text="Else the run's key.")
 
 
 class CaseShape(serializers.Serializer):
@@ -68,6 +84,17 @@ class ExperimentRequest(serializers.Serializer):
     times = serializers.IntegerField(required=False, min_value=1, help_text="Runs of each case; else 1.")
     splits = serializers.ListField(child=serializers.CharField(), required=False)
     backend = serializers.CharField(required=False, allow_blank=True, max_length=40)
+    most_runs = serializers.IntegerField(required=False, min_value=0, max_value=MOST)
+    most_tokens = serializers.IntegerField(required=False, min_value=0, max_value=MOST)
+    most_nanousd = serializers.IntegerField(
+        required=False, min_value=0, max_value=MOST, help_text="Billionths of a US dollar."
+    )
+    most_seconds = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST,
+        help_text="Of its runs together. 0: no limit.",
+    )
 
 
 class ExperimentShape(serializers.Serializer):

@@ -15,6 +15,7 @@ from spakweb.api import views_reviews as reviews
 from spakweb.api import views_run_acts as acts
 from spakweb.api import views_run_files as files
 from spakweb.api import views_runs as runs
+from spakweb.api import views_schedules as schedules
 from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
 from spakweb.api import views_streams as streams
@@ -29,6 +30,7 @@ EXPERIMENT = f"{SUITE}experiments/<int:number>/"
 CAMPAIGN = "teams/<slug:team>/campaigns/<int:number>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
+SCHEDULE = "teams/<slug:team>/schedules/<int:schedule>/"
 
 
 def one(view: Any) -> Any:
@@ -53,11 +55,14 @@ urlpatterns = [
     path(f"{SPEC}tags/<str:name>/remove/", one(versions.TagRemove), name="spak-api-tag-remove"),
     path(f"{SPEC}versions/", one(versions.VersionList), name="spak-api-versions"),
     path(f"{SPEC}versions/<int:number>/", one(specs.VersionDetail), name="spak-api-version"),
+    path(f"{SPEC}versions/<int:number>/restore/", one(versions.VersionRestore), name="spak-api-restore"),
     path(f"{SPEC}patches/", one(reviews.PatchList), name="spak-api-patches"),
     path(PATCH, one(reviews.PatchDetail), name="spak-api-patch"),
     path(f"{PATCH}revisions/", one(reviews.RevisionList), name="spak-api-patch-revisions"),
     path(f"{PATCH}revisions/<int:revision>/", one(reviews.RevisionDetail), name="spak-api-patch-revision"),
     path(f"{PATCH}drop-edit/", one(reviews.PatchDropEdit), name="spak-api-patch-drop-edit"),
+    path(f"{PATCH}keep-edit/", one(reviews.PatchKeepEdit), name="spak-api-patch-keep-edit"),
+    path(f"{PATCH}fork/", one(reviews.PatchFork), name="spak-api-patch-fork"),
     path(f"{PATCH}update/", one(reviews.PatchUpdate), name="spak-api-patch-update"),
     path(f"{PATCH}check/", one(reviews.PatchChecks), name="spak-api-patch-check"),
     path(f"{PATCH}verdicts/", one(reviews.VerdictList), name="spak-api-patch-verdicts"),
@@ -75,6 +80,7 @@ urlpatterns = [
     path(f"{PATCH}revert/", one(reviews.PatchRevert), name="spak-api-patch-revert"),
     path(f"{SPEC}queue/", one(reviews.Queue), name="spak-api-queue"),
     path(f"{SPEC}files/", one(runs.RunBring), name="spak-api-bring"),
+    path(f"{SPEC}kept-files/", one(runs.KeptFiles), name="spak-api-kept-files"),
     path(f"{SPEC}runs/", one(runs.RunStart), name="spak-api-start"),
     path("teams/<slug:team>/runs/", one(runs.RunList), name="spak-api-runs"),
     path(RUN, one(runs.waiting(runs.RunDetail)), name="spak-api-run"),
@@ -91,6 +97,10 @@ urlpatterns = [
     path(f"{RUN}changes.patch", one(files.RunPatch), name="spak-api-changes"),
     path(f"{RUN}junit.xml", one(files.RunJUnit), name="spak-api-junit"),
     path("teams/<slug:team>/suites/", one(suites.SuiteList), name="spak-api-suites"),
+    path("teams/<slug:team>/suites/bring/", one(suites.SuiteBring), name="spak-api-suite-bring"),
+    path(SUITE, one(suites.SuiteDetail), name="spak-api-suite"),
+    path(f"{SUITE}rename/", one(suites.SuiteRename), name="spak-api-suite-rename"),
+    path(f"{SUITE}remove/", one(suites.SuiteRemove), name="spak-api-suite-remove"),
     path(f"{SUITE}cases/", one(suites.CaseList), name="spak-api-cases"),
     path(f"{SUITE}experiments/", one(suites.ExperimentList), name="spak-api-experiments"),
     path(EXPERIMENT, one(suites.ExperimentDetail), name="spak-api-experiment"),
@@ -106,12 +116,21 @@ urlpatterns = [
     path(f"{CAMPAIGN}resume/", one(campaigns.CampaignResume), name="spak-api-campaign-resume"),
     path(f"{CAMPAIGN}stop/", one(campaigns.CampaignStop), name="spak-api-campaign-stop"),
     path(f"{CAMPAIGN}ledger.jsonl", one(campaigns.CampaignLedger), name="spak-api-campaign-ledger"),
+    path("teams/<slug:team>/schedules/", one(schedules.ScheduleList), name="spak-api-schedules"),
+    path(f"{SPEC}schedules/", one(schedules.ScheduleAdd), name="spak-api-schedule-add"),
+    path(SCHEDULE, one(schedules.ScheduleDetail), name="spak-api-schedule"),
+    path(f"{SCHEDULE}change/", one(schedules.ScheduleChange), name="spak-api-schedule-change"),
+    path(f"{SCHEDULE}on/", one(schedules.ScheduleOn), name="spak-api-schedule-on"),
+    path(f"{SCHEDULE}off/", one(schedules.ScheduleOff), name="spak-api-schedule-off"),
+    path(f"{SCHEDULE}run/", one(schedules.ScheduleRun), name="spak-api-schedule-run"),
+    path(f"{SCHEDULE}remove/", one(schedules.ScheduleRemove), name="spak-api-schedule-remove"),
     path("teams/<slug:team>/runners/", one(team.RunnerList), name="spak-api-runners"),
     path("teams/<slug:team>/audit/", one(team.AuditList), name="spak-api-audit"),
     path(f"{RUN}fork/", one(acts.RunFork), name="spak-api-fork"),
     path(f"{RUN}replay/", one(acts.RunReplay), name="spak-api-replay"),
     path(f"{RUN}labels/", one(acts.RunLabels), name="spak-api-labels"),
     path(f"{RUN}branches/", one(sources.RunBranches), name="spak-api-branches"),
+    path(f"{RUN}call/", one(acts.RunCall), name="spak-api-call"),
     path(f"{RUN}answer/", one(runs.RunAnswer), name="spak-api-answer"),
     path(f"{RUN}pause/", one(runs.RunPause), name="spak-api-pause"),
     path(f"{RUN}resume/", one(runs.RunResume), name="spak-api-resume"),

@@ -10,18 +10,19 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from spak.outer.experiments import render
+from spak.outer.experiments import Budget, render
 from spak.suites.book import SPLITS
 from spakweb import access
 from spakweb.api import shapes_suites as shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import PAGE, asked, asked_number, page_of
+from spakweb.api.views_runs import Zip, find_run, taken
 from spakweb.api.views_specs import find_spec
 from spakweb.api.views_versions import version_named
 from spakweb.ledger import export
 from spakweb.specs.models import SpecVersion
-from spakweb.suites import actions, report
+from spakweb.suites import actions, bringing, report
 from spakweb.suites.models import Experiment, Suite
 from spakweb.teams.models import Team
 
@@ -68,6 +69,76 @@ class SuiteList(View):
         ]
         return Response({"suites": shown, "next": more})
 
+    @extend_schema(
+        operation_id="create_suite", request=shapes.SuiteRequest, responses={201: shapes.SuiteShape}
+    )
+    def post(self, request: Request, team: str) -> Response:
+        """Create a suite without cases. Needs the scope start."""
+        found = access.find(request.user, "suite.edit", Team, slug=team)
+        given = self.given(request, shapes.SuiteRequest)
+        return once(
+            request,
+            lambda: Response(_shown(request, actions.make(request.user, found, given["name"])), status=201),
+        )
+
+
+def _shown(request: Request, suite: Suite) -> dict[str, Any]:
+    """The suite as SuiteShape."""
+    found = suite.cases.values_list("split").annotate(many=Count("pk")).order_by()
+    counts = {**dict.fromkeys(SPLITS, 0), **dict(found)}
+    return shapes.suite_of(request, suite, counts, suite.experiments.count())
+
+
+class SuiteBring(View):
+    """Suites of the command line."""
+
+    parser_classes = (Zip,)
+
+    @extend_schema(
+        operation_id="bring_suite",
+        request={"application/zip": bytes},
+        responses={201: shapes.SuiteShape},
+        parameters=[OpenApiParameter("name", str, required=True, description="What the suite is called.")],
+    )
+    def post(self, request: Request, team: str) -> Response:
+        """A suite of the zip of its folder, with all its cases or not at all. Needs the scope start."""
+        found = access.find(request.user, "suite.edit", Team, slug=team)
+        with taken(request) as (archive, size):
+            made = bringing.bring(request.user, found, request.query_params.get("name", ""), archive, size)
+        return Response(_shown(request, made), status=201)
+
+
+class SuiteDetail(View):
+    """A suite."""
+
+    answers = shapes.SuiteShape
+
+    @extend_schema(operation_id="get_suite", responses=shapes.SuiteShape)
+    def get(self, request: Request, team: str, suite: str) -> Response:
+        """A suite, with the number of its cases by split."""
+        return Response(_shown(request, find_suite(request, team, suite)))
+
+
+class SuiteRename(View):
+    """The name of a suite."""
+
+    @extend_schema(operation_id="rename_suite", request=shapes.SuiteRequest, responses=shapes.SuiteShape)
+    def post(self, request: Request, team: str, suite: str) -> Response:
+        """Give it another name; its address stays. Needs the scope start."""
+        found = find_suite(request, team, suite, "suite.edit")
+        actions.rename(request.user, found, self.given(request, shapes.SuiteRequest)["name"])
+        return Response(_shown(request, found))
+
+
+class SuiteRemove(View):
+    """Removing a suite."""
+
+    @extend_schema(operation_id="remove_suite", request=None, responses={204: None})
+    def post(self, request: Request, team: str, suite: str) -> Response:
+        """Remove a suite that has no case, experiment or campaign. Needs the scope start."""
+        actions.remove(request.user, find_suite(request, team, suite, "suite.edit"))
+        return Response(status=204)
+
 
 class CaseList(View):
     """Cases of a suite."""
@@ -89,6 +160,19 @@ class CaseList(View):
             rows = rows.filter(name__gt=given["after"])
         page, more = page_of(request, rows.order_by("name")[: PAGE + 1], "after", lambda one: one.name)
         return Response({"cases": [shapes.case_of(one) for one in page], "next": more})
+
+    @extend_schema(operation_id="keep_case", request=shapes.CaseRequest, responses={201: shapes.CaseShape})
+    def post(self, request: Request, team: str, suite: str) -> Response:
+        """Keep a run that ended as a case; chance puts it into a split. Needs the scope start."""
+        found = find_suite(request, team, suite, "suite.edit")
+        given = self.given(request, shapes.CaseRequest)
+        run = find_run(request, team, given["run"], kept=True)
+
+        def work() -> Response:
+            made = actions.keep(request.user, run, found, given.get("name", ""))
+            return Response(shapes.case_of(made), status=201)
+
+        return once(request, work)
 
 
 class ExperimentList(View):
@@ -116,10 +200,14 @@ class ExperimentList(View):
         given = self.given(request, shapes.ExperimentRequest)
         versions = [_version(request, team, one) for one in given["versions"]]
         splits = given.get("splits") or actions.CANDIDATE
+        runs, tokens, nanousd, seconds = (
+            given.get(f"most_{name}", 0) for name in ("runs", "tokens", "nanousd", "seconds")
+        )
+        budget = Budget(runs, tokens, nanousd, float(seconds))
 
         def work() -> Response:
             made = actions.begin(
-                request.user, found, versions, given.get("times", 1), splits, given.get("backend", "")
+                request.user, found, versions, given.get("times", 1), splits, given.get("backend", ""), budget
             )
             body = shapes.experiment_of(request, made, report.of(made))
             return Response(body, status=201, headers={"Location": body["url"]})

@@ -29,6 +29,8 @@ from spakweb.text import one_line
 
 MOST = 50
 """Schedules of one team."""
+FIELDS = ("cron", "zone", "missed", "inputs", "source", "ref")
+"""What of one can be changed."""
 LATE = timedelta(minutes=5)
 """A time that is over for longer was missed."""
 
@@ -51,20 +53,15 @@ def add(
     `web.schedule_many`, `git.*`, and what inputs that do not fit raise.
     """
     access.require(user, "schedule.edit", spec)
-    unsafe_text.require_no_nul(dict(inputs or {}))
-    called, line = one_line(name, 60), one_line(cron, 100)
+    access.require(user, "run.start", spec)
+    called = one_line(name, 60)
     if not called:
         raise Refused("web.schedule_name", "A schedule needs a name.", "nightly", 422)
-    if missed not in Schedule.Missed.values:
-        raise Refused(
-            "web.schedule_missed", "A missed time is left out or begins one run.", "skip, once", 422
-        )
-    made = Schedule(
-        spec=spec, name=called, cron=line, zone=zone.strip(), missed=missed, inputs=dict(inputs or {}),
-        source=source, ref=ref.strip() if source else "", person=user,
-        next_at=times.next_after(line, zone.strip(), clock.now()),
+    made = Schedule(spec=spec, name=called)
+    _fill(
+        user, made,
+        {"cron": cron, "zone": zone, "missed": missed, "inputs": inputs or {}, "source": source, "ref": ref},
     )  # fmt: skip
-    _given(user, made)
     try:
         with transaction.atomic():
             list(Team.objects.select_for_update(no_key=True).filter(pk=spec.team_id).values_list("pk"))
@@ -73,11 +70,50 @@ def add(
                     "web.schedule_many", f"A team has at most {MOST} schedules.", "Remove one.", 409
                 )
             made.save(force_insert=True)
-            record(user, "schedule.made", called, spec.team, spec=spec.slug, cron=line, zone=made.zone)
+            record(user, "schedule.made", called, spec.team, spec=spec.slug, cron=made.cron, zone=made.zone)
     except IntegrityError as error:
         hint = "Choose another name."
         raise Refused("web.schedule_name", f"The spec has a schedule {called}.", hint, 409) from error
     return made
+
+
+def change(user: Any, schedule: Schedule, given: Mapping[str, Any]) -> Schedule:
+    """Change when it is due, what happens to a missed time, or what its runs begin with; what is not given
+    stays. Its runs have the rights of whoever changed it, from now on.
+
+    Raises: as `add`.
+    """
+    access.require(user, "schedule.edit", schedule)
+    access.require(user, "run.start", schedule.spec)
+    now = {name: getattr(schedule, name) for name in FIELDS}
+    wanted = {**now, **given}
+    if wanted["source"] != schedule.source and "ref" not in given:
+        wanted["ref"] = ""
+    _fill(user, schedule, wanted)
+    with transaction.atomic():
+        changed = {name: getattr(schedule, name) for name in (*FIELDS, "person", "next_at")}
+        Schedule.objects.filter(pk=schedule.pk).update(last_error="", **changed)
+        about = {"spec": schedule.spec.slug, "cron": schedule.cron, "zone": schedule.zone}
+        record(user, "schedule.changed", schedule.name, schedule.team, **about)
+    return Schedule.objects.select_related("spec__team", "person", "last_run").get(pk=schedule.pk)
+
+
+def run_now(user: Any, schedule: Schedule) -> Run:
+    """A run as the schedule begins them, at once and with the rights of whoever asks; its times stay.
+
+    Raises: Refused `web.schedule_busy` while the one before has not ended; what starting a run raises.
+    """
+    access.require(user, "schedule.edit", schedule)
+    with transaction.atomic():
+        held = Schedule.objects.select_for_update(of=("self",), no_key=True).select_related("last_run")
+        now = held.get(pk=schedule.pk)
+        if (last := _under_way(now)) is not None:
+            words = f"Run {last.key} of the time before has not ended."
+            raise Refused("web.schedule_busy", words, "Wait until it ends, or cancel it.", 409)
+        run = _start(user, schedule)
+        Schedule.objects.filter(pk=schedule.pk).update(last_run=run, last_at=clock.now(), last_error="")
+        record(user, "schedule.started", schedule.name, schedule.team, run=run.key)
+    return run
 
 
 def switch(user: Any, schedule: Schedule, on: bool) -> None:
@@ -122,20 +158,44 @@ def _begun(schedule: Schedule, late: timedelta) -> tuple[Run | None, str, bool]:
     """The run, or why there is none, and whether the schedule stays on."""
     if late > LATE and schedule.missed == Schedule.Missed.SKIP:
         return None, "The time passed while the platform was down.", True
-    last = schedule.last_run
-    if last is not None and last.state not in ENDED and not last.only_shown:
+    if (last := _under_way(schedule)) is not None:
         return None, f"Run {last.key} of the time before has not ended.", True
     if schedule.spec.archived_at is not None:
         return None, "The spec is archived.", False
     try:
         with transaction.atomic():
-            given = _given(schedule.person, schedule)
-            run = runs.start(schedule.person, schedule.spec, labels=[f"schedule {schedule.name}"], **given)
+            run = _start(schedule.person, schedule)
     except (PermissionDenied, Http404):
         return None, f"{schedule.person} may start no runs of the spec any more. The schedule is off.", False
     except Refused as why:
         return None, f"{why.code}: {why.message}", True
     return run, "", True
+
+
+def _under_way(schedule: Schedule) -> Run | None:
+    """The run of the time before, while it has not ended."""
+    last = schedule.last_run
+    return last if last is not None and last.state not in ENDED and not last.only_shown else None
+
+
+def _start(user: Any, schedule: Schedule) -> Run:
+    given = _given(user, schedule)
+    return runs.start(user, schedule.spec, labels=[f"schedule {schedule.name}"], **given)
+
+
+def _fill(user: Any, schedule: Schedule, given: Mapping[str, Any]) -> None:
+    """Put FIELDS into a row, judged; it is due after now, and its runs are this person's. Raises: Refused."""
+    unsafe_text.require_no_nul(dict(given["inputs"]))
+    line, zone = one_line(given["cron"], 100), given["zone"].strip()
+    if given["missed"] not in Schedule.Missed.values:
+        raise Refused(
+            "web.schedule_missed", "A missed time is left out or begins one run.", "skip, once", 422
+        )
+    schedule.cron, schedule.zone, schedule.missed = line, zone, given["missed"]
+    schedule.inputs, schedule.source = dict(given["inputs"]), given["source"]
+    schedule.ref = given["ref"].strip() if schedule.source else ""
+    schedule.person, schedule.next_at = user, times.next_after(line, zone, clock.now())
+    _given(user, schedule)
 
 
 def _given(user: Any, schedule: Schedule) -> dict[str, Any]:

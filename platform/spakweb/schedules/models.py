@@ -15,6 +15,7 @@ class Schedule(models.Model):
     """Runs of the newest version of a spec, at times that a cron line names."""
 
     TEAM_PATH = "spec__team"
+    SPEC_PATH = "spec_id"
 
     class Missed(models.TextChoices):
         """What happens to a time that passed while the platform was down."""

@@ -54,13 +54,16 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, team: str, schedule: int) -> HttpResponse:
-    """What the buttons of a schedule do: on, off, remove."""
+    """What the buttons of a schedule do: on, off, run, remove."""
     rows = Schedule.objects.select_related("spec__team", "person")
     found = access.find(request.user, "schedule.edit", rows, spec__team__slug=team, pk=schedule)
     match request.POST.get("do", ""):
         case "on" | "off" as do:
             actions.switch(request.user, found, do == "on")
             messages.success(request, f"{found.name} is {do}.")
+        case "run":
+            run = actions.run_now(request.user, found)
+            return redirect("spak-run", team=team, run=run.key)
         case "remove":
             actions.remove(request.user, found)
             messages.success(request, f"{found.name} is removed.")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, ProtectedError
 from django.utils.text import slugify
 
 from spak import canon
@@ -50,6 +50,34 @@ def make(user: Any, team: Team, name: str) -> Suite:
     except IntegrityError as error:
         raise Refused("web.suite_name", f"There is a suite {slug}.", "Choose another name.", 409) from error
     return made
+
+
+def rename(user: Any, suite: Suite, name: str) -> None:
+    """Another name; its address stays. Raises: Refused `web.suite_name`."""
+    access.require(user, "suite.edit", suite)
+    unsafe_text.require_no_nul(name)
+    called = name.strip()[:80]
+    if not slugify(called):
+        raise Refused("web.suite_name", "A suite needs a name.", "Letters or digits, for example: nightly.")
+    with transaction.atomic():
+        if Suite.objects.filter(pk=suite.pk).exclude(name=called).update(name=called):
+            record(user, "suite.renamed", suite.slug, suite.team, name=called)
+    suite.name = called
+
+
+def remove(user: Any, suite: Suite) -> None:
+    """Remove a suite that has no case, experiment or campaign: what was measured stays.
+
+    Raises: Refused `web.suite_used`.
+    """
+    access.require(user, "suite.edit", suite)
+    try:
+        with transaction.atomic():
+            record(user, "suite.removed", suite.slug, suite.team)
+            suite.delete()
+    except ProtectedError as error:
+        words = "The suite has cases, experiments or campaigns, which stay."
+        raise Refused("web.suite_used", words, "Rename it instead.", 409) from error
 
 
 def keep(user: Any, run: Run, suite: Suite, name: str) -> Case:

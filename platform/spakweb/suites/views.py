@@ -77,6 +77,18 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
     return redirect("spak-suite", team=team, suite=made.slug)
 
 
+@require_POST
+def change(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    """Rename a suite, or remove it while it is empty."""
+    found = find_suite(request, team, suite, "suite.edit")
+    if request.POST.get("do") == "remove":
+        actions.remove(request.user, found)
+        messages.success(request, f"{found.name} is removed.")
+        return redirect("spak-suite-list", team=team)
+    actions.rename(request.user, found, request.POST.get("name", ""))
+    return redirect("spak-suite", team=team, suite=suite)
+
+
 @require_safe
 def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     """Cases with their splits, experiments, and the form that begins one."""

@@ -79,6 +79,7 @@ def world(first_cast: Any) -> dict[str, Any]:
     people = {role: cast.client(name) for role, name in PEOPLE.items()}
     programs = {role: program(cast[name], *access.SCOPES, team=cast.team) for role, name in PEOPLE.items()}
     scoped = {scope: program(cast["alice"], scope) for scope in access.SCOPES}
+    paired = program(cast["alice"], "admin", "start")
     limited = {
         spec: program(cast["alice"], *access.SCOPES, team=cast.team, specs=[spec])
         for spec in ("small", "another")
@@ -86,7 +87,7 @@ def world(first_cast: Any) -> dict[str, Any]:
     stranger = {"person": cast.client("charlie"), "program": program(cast["charlie"], *access.SCOPES)}
     return {
         "cast": cast, "parts": parts, "people": people, "programs": programs, "scoped": scoped,
-        "stranger": stranger, "limited": limited,
+        "stranger": stranger, "limited": limited, "paired": paired,
     }  # fmt: skip
 
 
@@ -125,7 +126,11 @@ def test_roles_and_scopes(world: dict[str, Any], row: Row) -> None:
                 assert answer.json()["code"] == "web.403"
     for scope, client in world["scoped"].items():
         answer = ask(client, row, parts)
-        assert answer.status_code in (row.answers if row.scope in ("", scope) else (403,)), (scope, answer)
+        may = row.scope in ("", scope) and not row.also
+        assert answer.status_code in (row.answers if may else (403,)), (scope, answer)
+    if row.also:
+        answer = ask(world["paired"], row, parts)
+        assert answer.status_code in row.answers, "its two scopes"
         assert not answer.cookies
 
 
