@@ -2,6 +2,7 @@
 
 Takes the list of files and how one is fetched; writes each aside and puts it in its place when it is whole. A
 platform is not trusted with names: nothing is written outside of the folder, and no link in it is followed.
+Names are such as any system can write (spak.portable), as in the zip that the platform gives.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import IO
 
 from spak.client.calls import RemoteFile
 from spak.errors import UsageError
+from spak.portable import Names
 
 Fetch = Callable[[RemoteFile, IO[bytes]], None]
 LONGEST = 4000
@@ -20,21 +22,22 @@ LONGEST = 4000
 
 def download(files: Iterable[RemoteFile], folder: Path, fetch: Fetch) -> int:
     """Write them; gives how many. Raises: UsageError `client.artifacts`, and what `fetch` raises."""
-    count = 0
+    count, names = 0, Names()
     for one in files:
         try:
-            _write(one, _place(folder, one.name), fetch)
+            _write(one, _place(folder, one.name, names), fetch)
         except OSError as error:
             raise _bad(f"{one.name!r}: {error.strerror}") from error
         count += 1
     return count
 
 
-def _place(folder: Path, name: str) -> Path:
+def _place(folder: Path, name: str, names: Names) -> Path:
     """Where a file goes; its folders are made. Raises: UsageError `client.artifacts`, OSError."""
     parts = name.split("/")
     if not name.isprintable() or len(name) > LONGEST or {"", ".", ".."} & set(parts):
         raise _bad(f"the platform names a file {name[:200]!r}, which would not be in the folder")
+    parts = names.of(name).split("/")
     folder.mkdir(parents=True, exist_ok=True)
     here = folder
     for part in parts[:-1]:

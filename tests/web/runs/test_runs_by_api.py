@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,25 @@ def test_files_one_and_all(ran: Callable[..., Run], ci: Client) -> None:
     for name in ("file/none", "file/.env", "file/../../etc/passwd", "blob/none", "none"):
         assert ci.get(f"{here}files/{name}").status_code == 404, name
     assert ci.get(here + "files.zip?everything=1").json()["code"] == "web.filter"
+
+
+def test_names_in_a_zip_are_such_as_any_system_writes(
+    ran: Callable[..., Run], ci: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tools write what Windows takes for another folder, or two names that it takes for one."""
+    run = ran(LEAVES)
+    odd = ["..\\..\\x.txt", "sub/made.txt", "Sub/made.txt", "nul", "turn\u202e.txt", "spak-renamed.json"]
+    (made,) = [one for one in workspace.files.files_of(run) if one.state]
+    found = [replace(made, path=path) for path in odd]
+    monkeypatch.setattr(workspace.files, "files_of", lambda run: found)
+    monkeypatch.setattr(workspace.files, "content", lambda run, one: one.path.encode(errors="replace"))
+    with zipfile.ZipFile(io.BytesIO(b"".join(ci.get(f"{HERE}runs/{run.key}/files.zip")))) as archive:
+        listed = {name: archive.read(name) for name in archive.namelist()}
+    renamed = json.loads(listed.pop("spak-renamed (2).json"))
+    assert list(listed) == [
+        ".._.._x.txt", "sub/made.txt", "Sub (2)/made.txt", "_nul", "turn_.txt", "spak-renamed.json",
+    ]  # fmt: skip
+    assert renamed["_nul"] == "nul" and renamed["turn_.txt"] == "turn⟨U+202E⟩.txt" and len(renamed) == 4
 
 
 def test_a_zip_has_a_largest_size(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from spak.errors import UserError
+from spak.portable import Names
 from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs import files
@@ -21,6 +23,7 @@ from spakweb.runs.unsafe_text import reveal
 MOST = 2_000
 """Files that a page lists."""
 MOST_ZIPPED, ZIP_BYTES = 10_000, 256 << 20
+RENAMED = "spak-renamed.json"
 """Files of one zip, and their bytes unpacked."""
 SHOWN = 256 * 1024
 """Characters of a file that a page shows; the download has all."""
@@ -63,7 +66,8 @@ def opened_file(run: Run, path: str) -> dict[str, Any] | None:
 
 def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
     """What the run made or changed, or all its files, as one zip; its best candidates are in `candidates/`.
-    Files of secrets are left out. Raises: Refused `web.run_zip`."""
+    Files of secrets are left out. Names are such as any system can write (spak.portable); RENAMED says what
+    those were called that are not as they were. Raises: Refused `web.run_zip`."""
     try:
         found = [one for one in files.files_of(run) if one.readable and (everything or one.state)]
         if len(found) > MOST_ZIPPED or sum(one.size for one in found) > ZIP_BYTES:
@@ -73,12 +77,18 @@ def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
             )  # fmt: skip
         stream = tempfile.SpooledTemporaryFile(max_size=export.IN_MEMORY)  # noqa: SIM115  closed when read
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            names, renamed = Names(), {}
             for one in found:
-                archive.writestr(zipfile.ZipInfo(reveal(one.path)), files.content(run, one))
+                name = names.of(one.path)
+                if name != one.path:
+                    renamed[name] = reveal(one.path)
+                archive.writestr(zipfile.ZipInfo(name), files.content(run, one))
             for item in export.artifacts(run):
                 if item["key"].startswith("blob/"):
-                    name = zipfile.ZipInfo(f"candidates/{Path(item['name']).name}")
-                    archive.writestr(name, export.blob(run, item["key"]))
+                    name = names.fresh(f"candidates/{Path(item['name']).name}")
+                    archive.writestr(zipfile.ZipInfo(name), export.blob(run, item["key"]))
+            if renamed:
+                archive.writestr(zipfile.ZipInfo(names.fresh(RENAMED)), json.dumps(renamed, indent=1) + "\n")
         stream.seek(0, 2)
     except (UserError, OSError, ValueError) as error:
         if isinstance(error, Refused):
