@@ -59,6 +59,20 @@ MUTANTS = [
         f"{GATE}::test_a_kept_session_explains_by_the_past_of_its_own_decision",
     ),
     Mutant(
+        "a proof names the values of another action",
+        "kernel/gate.py",
+        "                held.become(judged.facts, judged.moving)\n",
+        "",
+        "tests/kernel/test_gate_shapes.py::test_a_decision_is_explained_when_others_have_come_since",
+    ),
+    Mutant(
+        "a join reads nothing",
+        "datalog/unread.py",
+        "times[name] > 1",
+        "times[name] > 99",
+        "tests/datalog/test_unread.py::test_what_is_unread",
+    ),
+    Mutant(
         "what is not derived is permitted",
         "kernel/gate.py",
         'elif session.holds("permitted", ACTION):',

@@ -30,6 +30,7 @@ from spak.datalog.values import Row, size_of
 
 Rows = dict[Row, None]
 Change = dict[Key, Rows]
+Changes = list[tuple[Key, Relation, list[Row]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,22 @@ class Rules:
             key: tuple(sorted({self.place[bodies[rule].head.key] for rule, _ in readers}))
             for key, readers in self.readers.items()
         }
+        self.plain: dict[Key, tuple[tuple[int, int], ...]] = {
+            key: tuple(self.readers.get(key, ()))
+            for key in {*self.readers, *self.place}
+            if self._is_plain(key)
+        }
+        """Predicates that no rule derives and no grouping or negation reads, with their readers."""
         self._codes: dict[tuple[int, str, int], Code] = {}
         self.builds = [_builds(body) for body in bodies]
+
+    def _is_plain(self, key: Key) -> bool:
+        derived = key in self.place and bool(self.components[self.place[key]].rules)
+        return not derived and all(
+            self.bodies[rule].items[at].kind == "row"
+            and not self.components[self.place[self.bodies[rule].head.key]].grouped
+            for rule, at in self.readers.get(key, ())
+        )
 
     def code(self, rule: int, way: str, start: int) -> Code:
         """The code of a rule's body that starts with the item `start`, written when it is first needed."""
@@ -112,6 +127,9 @@ class Evaluation:
     def apply(self, removed: Mapping[Key, Iterable[Row]], added: Mapping[Key, Iterable[Row]]) -> None:
         """Bring all up to date after `base` has changed by these rows."""
         self.steps = self.limits.steps
+        if self._leads_to_nothing(removed, added):
+            return
+        self.steps = self.limits.steps
         gone: Change = {}
         new: Change = {}
         waiting: list[int] = []
@@ -136,6 +154,44 @@ class Evaluation:
                 if key in gone or key in new:
                     assert key not in before
                     queue(self.rules.above.get(key, ()))
+
+    def _leads_to_nothing(
+        self, removed: Mapping[Key, Iterable[Row]], added: Mapping[Key, Iterable[Row]]
+    ) -> bool:
+        """Make the change where no derivation rests on what goes and none follows from what comes; else leave
+        all as it is. A counter that moves within its bounds is such a change, and most changes are."""
+        if any(key not in self.rules.plain for key in (*removed, *added)):
+            return False
+        gone, new = [], []
+        for key, listed in removed.items():
+            relation = self.relation(key)
+            rows = [row for row in listed if row in relation.rows and not relation.is_given(row)]
+            gone.append((key, relation, rows))
+        for key, listed in added.items():
+            relation = self.relation(key)
+            new.append((key, relation, [row for row in listed if row not in relation.rows]))
+        if self.count + sum(len(rows) for _, _, rows in new) > self.limits.facts:
+            return False
+        _put(new)
+        if not self._touches(gone, "drop"):
+            _take(gone)
+            if not self._touches(new, "emit"):
+                self.count += sum(len(rows) for _, _, rows in new) - sum(len(rows) for _, _, rows in gone)
+                return True
+            _put(gone)
+        _take(new)
+        return False
+
+    def _touches(self, changes: Changes, way: str) -> bool:
+        """Whether a rule finds something in these rows, or fails at them."""
+        try:
+            for key, _, rows in changes:
+                for rule, at in self.rules.plain[key] if rows else ():
+                    if self.run(rule, way, at, rows):
+                        return True
+        except (PolicyError, PolicyLimit):
+            return True
+        return False
 
     # ---- one component --------------------------------------------------------------------------------
 
@@ -369,3 +425,15 @@ class Evaluation:
         out: Rows = {}
         self.steps = linked(delta, out, self.steps, self.limits.facts - self.count)
         return out
+
+
+def _put(changes: Changes) -> None:
+    for _, relation, rows in changes:
+        for row in rows:
+            relation.add(row)
+
+
+def _take(changes: Changes) -> None:
+    for _, relation, rows in changes:
+        for row in rows:
+            relation.remove(row)

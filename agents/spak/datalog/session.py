@@ -115,6 +115,17 @@ class Policy:
         """A session that holds these facts. Raises: PolicyError, PolicyLimit."""
         return Session(self, facts, limits or Limits())
 
+    @cached_property
+    def plain(self) -> dict[Key, tuple[str, ...]]:
+        """The kinds of the columns of predicates whose facts need no other check."""
+        found = {}
+        for key, decl in self.decls.items():
+            if len(decl.bounds) == 1 and not (decl.temporal or key in self.externals or key in self.closures):
+                kinds = tuple(bound.kind if not bound.args else "" for bound in decl.bounds[0])
+                if all(kind in ("name", "string", "number") for kind in kinds):
+                    found[key] = kinds
+        return found
+
     def arity_conflict(self, key: Key) -> str:
         """What is wrong with a fact of this predicate, or nothing."""
         if key not in self.predicates and key[0] + MARK in self._arities:
@@ -155,6 +166,8 @@ class Session:
         self.policy, self.limits = policy, limits
         self.evaluation = Evaluation(policy.compiled, limits)
         self.version = 0
+        self._asked_at = -1
+        """The version at which everything was found to be answered."""
         self.reader: Evaluation | None = None
         self._answers: dict[tuple[Key, Mode, Row], tuple[Row, ...]] = {}
         if policy.asks:
@@ -224,6 +237,8 @@ class Session:
     def requests(self) -> tuple[Request, ...]:
         """The questions to answer now, each once, in the one order; after the answers there may be more."""
         self.fresh()
+        if self._asked_at == self.version:
+            return ()
         asks = self.policy.asks
         found: dict[int, set[tuple[Ask, Row]]] = {}
         for key, ask in asks.items():
@@ -267,6 +282,7 @@ class Session:
             self._update([(asked[0], row) for asked in old for row in self._answers[asked]], [])
             for asked in old:
                 del self._answers[asked]
+            self._asked_at = -1
 
     def settle(self, answers: Answers) -> None:
         """Ask until no question is open. Raises: what `answers` and `supply` raise."""
@@ -284,6 +300,8 @@ class Session:
 
     def require_complete(self) -> None:
         """Raises: PolicyError `policy.incomplete` where a request has no answer yet."""
+        if self._asked_at == self.version and not self._stale:
+            return
         self.fresh()
         if self.policy.asks:
             waiting = self.requests()
@@ -293,6 +311,7 @@ class Session:
                     "policy.incomplete", f"nothing has answered {waiting[0]}{more}", "supply it"
                 )
             self._included()
+        self._asked_at = self.version
 
     def _included(self) -> None:
         """Raises: PolicyError `policy.inclusion` when a row breaks an inclusion of its declaration."""
@@ -372,9 +391,14 @@ class Session:
 
     def _rows(self, facts: Iterable[Fact], answers: bool = False) -> list[tuple[Key, Row]]:
         found: list[tuple[Key, Row]] = []
+        plain, most = self.policy.plain, self.limits.atom_bytes
         for pred, args in facts:
             key = (pred, len(args))
-            row = tuple(encode(arg) for arg in args)
+            row = tuple([encode(arg) for arg in args])
+            kinds = plain.get(key)
+            if kinds is not None and _is_plain(row, kinds, most):
+                found.append((key, row))
+                continue
             if not answers and key in self.policy.externals:
                 raise PolicyError(
                     "policy.external", f"{pred} is external: its rows are supplied", "ask for it"
@@ -390,3 +414,18 @@ class Session:
             if key in self.policy.closures:
                 found.append(((GIVEN.format(pred), key[1]), row))
         return found
+
+
+def _is_plain(row: Row, kinds: tuple[str, ...], most: int) -> bool:
+    """Whether the values are of these kinds, and far from as large as `most` bytes in all."""
+    room = most - 8
+    for value, kind in zip(row, kinds, strict=True):
+        if type(value) is str:
+            room -= len(value)
+            if ("string" if value[0] == '"' else "name") != kind:
+                return False
+        else:
+            room -= 8
+            if type(value) is not int or kind != "number":
+                return False
+    return room >= 0

@@ -72,8 +72,9 @@ def fits(value: Inner, bound: Bound) -> bool:
 def misfit(row: Row, decl: Decl) -> str:
     """What of a row breaks its declaration, or nothing."""
     if not decl.bounds or any(all(map(fits, row, bounds)) for bounds in decl.bounds):
-        backward = decl.temporal and row[-2] > row[-1]
-        return f"{show_atom(decl.atom.pred, row)[:80]} ends before it begins" if backward else ""
+        if decl.temporal and row[-2] > row[-1]:
+            return f"{show_atom(decl.atom.pred, row)[:80]} ends before it begins"
+        return ""
     for place, value in enumerate(row):
         if not any(fits(value, bounds[place]) for bounds in decl.bounds):
             column = f"column {place + 1} ({decl.names[place]}) of {decl.atom.pred}"

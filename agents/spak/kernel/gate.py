@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon, exclusive
 from spak.datalog import Policy, Session
 from spak.datalog.externals import Request
+from spak.datalog.unread import renamed, unread
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
@@ -36,7 +37,7 @@ from spak.policy.history.deciding import answers, fed, feeding, folds_of
 from spak.policy.history.deciding import past as remembered
 from spak.policy.history.state import Fed, History
 from spak.policy.judge import decide, denied
-from spak.policy.law import Law, compiled
+from spak.policy.law import RESERVED, Law, compiled
 from spak.policy.toolfacts import text as text_of
 from spak.program.semantics import LATEST, Decisions
 
@@ -60,6 +61,10 @@ MISSING = ("missing_path", 2)
 
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
+
+
+STATED = RESERVED | {"allowed_host"}
+"""The names of all facts that a runtime states; hosts may be stated by a law as well."""
 
 
 class ProposedAction(NamedTuple):
@@ -102,6 +107,15 @@ class Judged(NamedTuple):
     """The past that it was derived from."""
     fed: Fed = ()
     """What the request feeds folds."""
+    key: Any = None
+    """What the gate keeps the session under that it was derived in."""
+
+
+class About(NamedTuple):
+    """The facts about an action, and the same without the values that decide nothing."""
+
+    facts: tuple[Fact, ...]
+    shape: tuple[Fact, ...]
 
 
 class Gate:
@@ -115,12 +129,14 @@ class Gate:
         self._feeding = feeding(policy)
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
+        self._unread = unread(policy, [("permitted", 1), ("forbidden", 1)], STATED)
+        """Columns of facts whose values decide nothing: actions that differ there alone share a session."""
         self._steady = MOVING not in _reads(policy, ("permitted",))
         self._sessions: OrderedDict[Any, _Held] = OrderedDict()
         self._newest: tuple[Any, _Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
-        self._briefs: OrderedDict[tuple[bytes, Decisions], tuple[Fact, ...]] = OrderedDict()
+        self._briefs: OrderedDict[tuple[bytes, bool, bool, bool], About] = OrderedDict()
 
     @property
     def hash(self) -> str:
@@ -134,10 +150,12 @@ class Gate:
             if seen.trouble:
                 return Judged(False, seen.trouble, "the world could not be looked at")
             with self._lock:
-                known = (*proposed.run, *self._facts_of(proposed, seen, observed))
+                about = self._facts_of(proposed, seen, observed)
+                known = (*proposed.run, *about.facts)
                 questions = seen.questions()
                 if not questions:
-                    found = self._decide(known, proposed, seen, observed)
+                    key = proposed.run, about.shape, _rows(observed)
+                    found = self._decide(known, key, proposed, seen)
                     if isinstance(found, Judged):
                         return found
                     questions = found
@@ -163,7 +181,8 @@ class Gate:
             return Judged(False, "policy.denied", "nothing is known of it")
         with self._lock:
             try:
-                return self._decide(relevant, proposed, Observed(observed), observed)
+                key = (), self._shape(relevant), _rows(observed)
+                return self._decide(relevant, key, proposed, Observed(observed))
             except UserError as error:
                 return Judged(False, error.code, error.message)
 
@@ -199,14 +218,16 @@ class Gate:
         known = _facts(proposed, Observed(observed))
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
-    def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
+    def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> About:
         """The facts about the action; those of a short one that is fully observed are kept."""
         uses = (dict(proposed.uses),) if proposed.uses else ()
         text = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])
-        key = text, proposed.decides
+        decides = proposed.decides
+        key = text, decides.git_patches, decides.recorded_lines, decides.long_patches
         found = self._briefs.pop(key, None)
         if found is None:
-            found = (*_facts(proposed, seen), *self._missing(observed))
+            facts = (*_facts(proposed, seen), *self._missing(observed))
+            found = About(facts, self._shape(facts))
             if len(text) > SHORT or seen.questions():
                 return found
         _keep(self._briefs, key, found)
@@ -220,13 +241,12 @@ class Gate:
                     yield "missing_path", (ACTION, text_of(path))
 
     def _decide(
-        self, known: tuple[Fact, ...], proposed: ProposedAction, seen: Observed, observed: Facts
+        self, known: tuple[Fact, ...], key: Any, proposed: ProposedAction, seen: Observed
     ) -> Judged | Questions:
         moving = proposed.moving
         if self.folds:
             known = (*known, EVENT)
             moving = (*moving, *past.rows(self.folds, proposed.history))
-        key = (known, _rows(observed))
         held = self._held(key, known, moving)
         session = held.session
         if not seen.answer(session, self._past(proposed.history)):
@@ -236,20 +256,27 @@ class Gate:
             _keep(self._sessions, key, held)
             self._newest = key, held
         rows = fed(self.folds, session) if self.folds else ()
-        judged = Judged(False, "", "", known, moving, observed, proposed.history, rows)
+        judged = Judged(False, "", "", known, moving, seen.facts, proposed.history, rows, key)
         if session.holds("forbidden", ACTION):
             code = "policy.forbidden"
         elif session.holds("permitted", ACTION):
             return judged._replace(allow=True)
         else:
             code = "policy.denied"
+        held.become(known, moving)  # the reason names values
         found = decide(self.policy, [*known, *moving], False, session)
         if proposed.decides.patch_codes and found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
 
+    def _shape(self, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+        """The facts without the values that decide nothing: what sessions are kept under."""
+        alike = self._unread and all(fact[0] in STATED for fact in facts)
+        return renamed(facts, self._unread) if alike else facts
+
     def _held(self, key: Any, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held:
-        """A session of exactly these facts, without answers about the past."""
+        """A session of these facts, without answers about the past; or of those of another action that differ
+        in values that decide nothing."""
         if self._newest is not None and self._newest[0] == key:
             held = self._newest[1]
         else:
@@ -289,13 +316,11 @@ class Gate:
         held = self._sessions[last]
         if any(request.pred not in self.folds for request, _ in held.session.answers()):
             return None
-        less = [fact for fact in (*held.known, *held.moving) if fact not in known and fact not in moving]
-        more = [fact for fact in (*known, *moving) if fact not in held.known and fact not in held.moving]
+        less, more = held.change(known, moving)
         if len(less) + len(more) > NEAR:
             return None
         del self._sessions[last]
-        held.session.update(less, more)
-        held.known, held.moving = known, moving
+        held.become(known, moving)
         return held
 
     def text(self, judged: Judged) -> str:
@@ -314,10 +339,12 @@ class Gate:
             return why_not(session, "permitted", ACTION).text()
 
     def _session(self, judged: Judged) -> Session:
-        held = self._sessions.get((judged.facts, _rows(judged.seen)))
-        same = held is not None and held.moving == judged.moving
-        if held is not None and same and (not self.folds or held.past is judged.history):
-            return held.session
+        held = self._sessions.get(judged.key)
+        if held is not None and (not self.folds or held.past is judged.history):
+            same = held.known == judged.facts and held.moving == judged.moving
+            if same or not (self.folds or held.session.answers()):
+                held.become(judged.facts, judged.moving)
+                return held.session
         session = self.policy.session((*judged.facts, *judged.moving))
         Observed(judged.seen).answer(session, self._past(judged.history))
         return session
@@ -340,6 +367,20 @@ class _Held:
     moving: tuple[Fact, ...]
     past: History | None = None
     """The one that its answers about the past are from."""
+
+    def change(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> tuple[list[Fact], list[Fact]]:
+        """What these facts lack of the session's, and what they have more."""
+        before, now = {*self.known, *self.moving}, {*known, *moving}
+        less = [fact for fact in (*self.known, *self.moving) if fact not in now]
+        return less, [fact for fact in (*known, *moving) if fact not in before]
+
+    def become(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> None:
+        """Hold exactly these facts. Raises: PolicyError, PolicyLimit."""
+        if self.known is not known or self.moving is not moving:
+            less, more = self.change(known, moving)
+            if less or more:
+                self.session.update(less, more)
+            self.known, self.moving = known, moving
 
 
 def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
@@ -368,25 +409,27 @@ def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     return made
 
 
-def _unrecorded(proposed: ProposedAction, seen: Observed) -> World:
-    """The world where lines are read here, by the tables that the proposed names besides those that ship."""
-    return replace(seen.world, line=None, commands=proposed.commands)
+def _world(proposed: ProposedAction, seen: Observed, **more: Any) -> World:
+    """What was observed; of older semantics with lines that are read here, by the tables that the proposed
+    action names besides those that ship."""
+    if not proposed.decides.recorded_lines:
+        more |= {"line": None, "commands": proposed.commands}
+    return seen.world_with(**more)
 
 
 def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a proposed."""
     found: list[Fact] = [("act", (ACTION, Name("/" + proposed.act)))]
-    plain = seen.world if proposed.decides.recorded_lines else _unrecorded(proposed, seen)
     if proposed.act == "tool":
-        world = replace(
-            plain, git_patches=proposed.decides.git_patches, declared={proposed.name: proposed.uses}
-        )
-        world = world if proposed.decides.long_patches else replace(world, patched=None)
+        decides = proposed.decides
+        more: dict[str, Any] = {} if decides.long_patches else {"patched": None}
+        uses = {proposed.name: proposed.uses}
+        world = _world(proposed, seen, git_patches=decides.git_patches, declared=uses, **more)
         return [*found, *facts(Action(proposed.name, proposed.args), world)]
     if proposed.act == "validate":
         found.append(("validator", (ACTION, proposed.name)))
         if "cmd" in proposed.args:
-            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), plain)
+            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), _world(proposed, seen))
             found += [fact for fact in started if fact[0] != "tool"]
     return found
 

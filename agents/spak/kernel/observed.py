@@ -35,6 +35,12 @@ _FILES = ("file", "folder", "missing", "other")
 _WORD = re.compile(r"[a-z][a-z_]{0,39}\Z")
 """Words of a reading that become names of the policy."""
 _UNSEEN = Seen("refused", "", note="not looked at")
+_NO_ROWS: dict[bytes, Any] = {}
+_UNLOOKED: tuple[
+    dict[str, Seen], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[bytes, PatchSeen],
+    dict[bytes, Reading],
+] = ({}, {}, {}, {}, {})  # fmt: skip
+"""What is known of the world where nobody has looked."""
 
 Questions = Mapping[str, list[Any]]
 Facts = Mapping[str, list[Any]]
@@ -49,6 +55,12 @@ class Observed:
 
     def __init__(self, facts: Facts) -> None:
         """Raises: Malformed."""
+        self.facts = facts
+        self._asked: dict[str, dict[Any, Any]] = {}
+        if not facts:
+            self._paths, self._globs, self._hosts, self._patches, self._lines = _UNLOOKED
+            self.rows, self.trouble = _NO_ROWS, ""
+            return
         try:
             self._paths = {item[0]: _seen(item) for item in facts.get("paths", ())}
             self._globs = {item[0]: _texts(item[1]) for item in facts.get("globs", ())}
@@ -61,18 +73,20 @@ class Observed:
                 self.trouble = "policy.observation"
         except (TypeError, IndexError, KeyError, ValueError, AttributeError) as error:
             raise Malformed from error
-        self._asked: dict[str, dict[Any, Any]] = {kind: {} for kind in KINDS}
 
     @property
     def world(self) -> World:
         """The world as far as it was observed, for the facts of an action."""
+        return self.world_with()
+
+    def world_with(self, **more: Any) -> World:
+        """The same with members that say something else."""
         return World(
             look=self._look,
             spread=self._spread,
             read=None,
             resolve=self._resolve,
-            patched=self._patched,
-            line=self._line,
+            **{"patched": self._patched, "line": self._line, **more},
         )
 
     def answer(
@@ -93,41 +107,44 @@ class Observed:
                     rows = [tuple(decode(from_json(value)) for value in row) for row in self.rows[name]]
                     session.supply(request, rows)
                 else:
-                    self._asked["rows"][name] = asked
-            if self._asked["rows"]:
+                    self._ask("rows", name, asked)
+            if "rows" in self._asked:
                 return False
         return True
 
     def questions(self) -> Questions:
         """What was asked and is not answered, in the order of asking."""
-        return {kind: list(found.values()) for kind, found in self._asked.items() if found}
+        return {kind: list(self._asked[kind].values()) for kind in KINDS if kind in self._asked}
+
+    def _ask(self, kind: str, key: Any, question: Any) -> None:
+        self._asked.setdefault(kind, {})[key] = question
 
     def _look(self, text: str) -> Seen:
         if text not in self._paths:
-            self._asked["paths"][text] = text
+            self._ask("paths", text, text)
         return self._paths.get(text, _UNSEEN)
 
     def _spread(self, pattern: str) -> tuple[str, ...]:
         if pattern not in self._globs:
-            self._asked["globs"][pattern] = pattern
+            self._ask("globs", pattern, pattern)
         return self._globs.get(pattern, ())
 
     def _patched(self, reference: Mapping[str, Any]) -> PatchSeen | None:
         name = canon.dumps(reference)
         if name not in self._patches:
-            self._asked["patches"][name] = reference
+            self._ask("patches", name, reference)
         return self._patches.get(name)
 
     def _line(self, command: str, folder: str, env: Mapping[str, str]) -> Reading | None:
         asked = [command, folder, dict(env)]
         name = canon.dumps(asked)
         if name not in self._lines:
-            self._asked["lines"][name] = asked
+            self._ask("lines", name, asked)
         return self._lines.get(name)
 
     def _resolve(self, host: str) -> tuple[str, ...]:
         if host not in self._hosts:
-            self._asked["hosts"][host] = host
+            self._ask("hosts", host, host)
         return self._hosts.get(host, ())
 
 

@@ -35,6 +35,7 @@ _METHOD = re.compile(r"[A-Z]{1,16}\Z")
 _PLAIN_VALUE = re.compile(
     r"[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?(, ?[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?)*\Z"
 )
+SCHEME = "secret://"
 SECRET_NAME = re.compile(r"secret://([^\s'\"]{1,200})")
 
 
@@ -60,7 +61,7 @@ def _secrets(action: Action) -> list[Fact]:
     for name, value in walk(action.args):
         if not isinstance(value, str):
             continue
-        for secret in SECRET_NAME.findall(value):
+        for secret in SECRET_NAME.findall(value) if SCHEME in value else ():
             found.append(("names_secret", (ACTION, text(secret), text(name))))
         kind = urls.secret_in(value)
         if kind:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
@@ -42,7 +41,8 @@ def unreadable(code: str, message: str) -> Fact:
 
 def text(found: str) -> str:
     """A string that any store can hold: cut, and without half surrogates."""
-    return found[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()
+    cut = found[:MAX_TEXT]
+    return cut if cut.isascii() else cut.encode("utf-8", "backslashreplace").decode()
 
 
 def argument(action: Action, name: str, default: str | None = None) -> str | Fact:
@@ -161,10 +161,10 @@ def program(action: Action, world: World) -> list[Fact]:
 def arguments(action: Action) -> list[Fact]:
     """The arguments of a tool that nothing else is known about."""
     found: list[Fact] = []
-    named = Counter(name for name, _ in walk(action.args))
-    if any(count > 1 for count in named.values()):
+    listed = list(walk(action.args))
+    if len({name for name, _ in listed}) < len(listed):
         return [unreadable("gate.args", "two arguments of one name, one of them within an object")]
-    for name, value in walk(action.args):
+    for name, value in listed:
         if isinstance(value, str) and len(value) > MAX_TEXT:
             found.append(("cut_argument", (ACTION, text(name))))
         else:
@@ -178,7 +178,9 @@ def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, s
     """Every plain value within the arguments, with its name; those of lists and objects joined by dots."""
     if depth > MAX_DEPTH:
         raise UserError("gate.args", f"arguments nested more than {MAX_DEPTH} deep")
-    if isinstance(value, Mapping):
+    if type(value) is str:  # most are
+        yield name, value
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from walk(item, f"{name}.{key}" if name else str(key), depth + 1)
     elif isinstance(value, (list, tuple)):
