@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from xml.etree import ElementTree
@@ -88,8 +89,9 @@ def test_a_budget_stops_it_and_resume_takes_no_other_spec(cli: Cli, suite: Path,
     assert cli("eval", "--resume", "none", "--json").error == "outer.experiment"
 
 
+@pytest.mark.parametrize("left", ["records", "folder"])
 def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
-    cli: Cli, suite: Path, tmp_path: Path
+    cli: Cli, suite: Path, tmp_path: Path, left: str
 ) -> None:
     (tmp_path / "slow.spak").write_text(SLOW)
     place = tmp_path / ".spak"
@@ -102,7 +104,13 @@ def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
     lines = (place / "evals" / name / "trace.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]  # "stop" where the run had begun to advance
     assert kinds in (["genesis", "start"], ["genesis", "start", "stop"])
+    if left == "folder":  # as if it was killed before the run's first record
+        run = json.loads(lines[1])["body"]["run"]
+        shutil.rmtree(place / "runs" / run, ignore_errors=True)
+        (place / "runs" / run / "store").mkdir(parents=True)
+        (place / "runs" / run / "store/begin.lock").touch()
     done = cli("eval", "--resume", name, "--timeout", "0.2", "--json")
+    assert "ledger.io" not in json.dumps(done.json)
     assert done.json["cells"][0]["run"] in {path.name for path in place.glob("runs/*")}
     assert json.loads(lines[1])["body"]["run"] in {row["run"] for row in done.json["cells"]}
     assert {row["outcome"] for row in done.json["cells"]} == {"void"}

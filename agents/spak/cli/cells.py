@@ -99,7 +99,7 @@ class Cells:
             return Done(run, "void", f"{error.message} [{error.code}]")
 
     def _run(self, cell: Cell, run: str) -> Done | None:
-        from spak.cli import session
+        from spak.cli import run_folders, session
 
         case = self.cases[cell.case]
         began = time.monotonic()
@@ -107,6 +107,8 @@ class Cells:
         if (self.root / run / "trace.jsonl").is_file():
             held = session.reopen(self.root, run, mode="full_auto", backend=self.backend)
         else:
+            if (self.root / run).is_dir():
+                run_folders.remove(self.root / run)  # whoever made it was killed before the first record
             held = session.begin(
                 self.files[cell.spec],
                 self.root,
