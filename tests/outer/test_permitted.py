@@ -90,10 +90,21 @@ def test_two_specs(ran: Path) -> None:
 
 
 def test_what_cannot_be_judged_is_named(ran: Path) -> None:
-    written(ran, other__spak=(SPEC % "").replace("note {", "notes {").replace("-> note", "-> notes"))
+    other = 'AGENT Notes LEVEL 2 { START -> look TASK look { step see: tool.list_files { path: "." } } }'
+    written(ran, other__spak=other)
     code, found = diff(ran, "open.spak", "other.spak")
     assert (code, found["newly_permitted"], found["newly_denied"]) == (0, [], [])
     assert {item["why"] for item in found["unknown"]} == {"the spec has no TASK note"}
+
+
+def test_a_task_that_was_renamed_out_of_reach_of_a_rule(ran: Path) -> None:
+    """Its actions are judged under the new name."""
+    only_note = 'POLICY """forbidden(A) :- in_task("note"), command_does(A, _, _, "wc", _)."""'
+    renamed = (SPEC % only_note).replace("note {", "notes {").replace("-> note", "-> notes")
+    written(ran, named__spak=SPEC % only_note, renamed__spak=renamed)
+    code, found = diff(ran, "named.spak", "renamed.spak")
+    assert code == 1 and found["unknown"] == []
+    assert [change["args"]["cmd"] for change in found["newly_permitted"]] == [["wc", "-l", "note.txt"]] * 2
 
 
 def test_a_question_that_the_run_did_not_ask(ran: Path) -> None:

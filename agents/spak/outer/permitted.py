@@ -4,8 +4,9 @@
 judge differently, in order, and counts. It replays the run, so that an action is judged under the facts that
 the run knew when it asked: what the registers held, what was observed, what was approved. It does nothing.
 
-It says nothing of actions that no run took. What it cannot judge it names: a question about the world that
-the run never asked, a task that the other spec has not.
+It says nothing of actions that no run took. An action of a task that a side has renamed is judged as one of
+the new name. What it cannot judge it names: a question about the world that the run never asked, a task that
+the other spec has not.
 Source: DESIGN.md section 9; notes on history rules (what a change permits).
 """
 
@@ -27,6 +28,8 @@ from spak.kernel.rules import Rules
 from spak.kernel.situation import fixed
 from spak.kernel.state import Effect
 from spak.kernel.step import expects
+from spak.lang import parse
+from spak.lang.diff import compare
 from spak.policy.history import state as past
 from spak.policy.history.state import History
 from spak.policy.law import Law, compiled
@@ -82,6 +85,8 @@ class Unknown:
     seq: int
     name: str
     why: str
+    denied: bool = False
+    """Whether the old side denies it and the new one may permit it."""
 
     def to_json(self) -> dict[str, Any]:
         """The action as commands print it."""
@@ -145,12 +150,27 @@ class _Judging:
     it might not have happened, so nothing that reads a fold is judged any more.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, renames: Mapping[str, str]) -> None:
         assert rules.gate is not None
         self.rules, self.gate = rules, rules.gate
+        self.renames = renames
+        """Names of tasks here, by those of the run, where they differ."""
         self.history = History()
         self.why = ""
         """Why nothing more can be judged; empty while all can."""
+
+    def task(self, record: Record) -> str:
+        """The name that the task of a record has here."""
+        return self.renames.get(record.task, record.task)
+
+    def lacks(self, record: Record) -> str:
+        """Why the spec cannot take the action at all; empty where it can."""
+        if self.task(record) not in self.rules.program.tasks:
+            return f"the spec has no TASK {record.task}"
+        tool = str(record.body["name"]) if record.body["act"] == "tool" else ""
+        if tool and self.rules.catalog.tool(tool) is None:
+            return f"the catalog has no tool {tool}"
+        return ""
 
     def judge(
         self, record: Record, proposed: ProposedAction, known: tuple[Fact, ...], seen: Facts
@@ -192,15 +212,21 @@ def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay,
     own = Rules.of(genesis)
     if own.gate is None:
         raise LedgerError("ledger.semantics", "a run of semantics 1 asked no policy", "compare later runs")
-    sides = (_Judging(_rules(genesis, own, old)), _Judging(_rules(genesis, own, new)))
+    sides = (_judging(genesis, own, old), _judging(genesis, own, new))
     gate = Gate(own.gate.policy)
     for side in sides:
         gate.reads |= side.gate.reads
     return Replay(rules=replace(own, gate=gate)), sides
 
 
-def _rules(genesis: Mapping[str, Any], own: Rules, side: Side) -> Rules:
-    return Rules.of(genesis_under(genesis, own, side))
+def _judging(genesis: Mapping[str, Any], own: Rules, side: Side) -> _Judging:
+    text = str(genesis["rules"]["spec"])
+    return _Judging(Rules.of(genesis_under(genesis, own, side)), _renames(text, side.spec or text))
+
+
+@lru_cache(maxsize=32)
+def _renames(old: str, new: str) -> Mapping[str, str]:
+    return {} if old == new else compare(parse(old), parse(new)).renames
 
 
 def genesis_under(genesis: Mapping[str, Any], own: Rules, side: Side) -> dict[str, Any]:
@@ -236,7 +262,8 @@ def _compare(
     sides[1].decided(record, after)
     if isinstance(before, str) or isinstance(after, str):
         why = before if isinstance(before, str) else str(after)
-        found.unknown.append(Unknown(run, record.seq, name, why))
+        denied = isinstance(before, Judged) and before.allow is False and not sides[1].lacks(record)
+        found.unknown.append(Unknown(run, record.seq, name, why, denied))
         return
     if before.allow == after.allow:
         return
@@ -260,17 +287,14 @@ def _compare(
 def _judged_under(record: Record, name: str, judged: Judged, own: Rules, side: _Judging) -> Judged | str:
     """The verdict of a side, or why there is none."""
     rules = side.rules
-    if record.task not in rules.program.tasks:
-        return f"the spec has no TASK {record.task}"
-    if side.why:
-        return side.why
+    if why := side.lacks(record) or side.why:
+        return why
     assert own.gate is not None
     act = record.body["act"]
     tool = name if act == "tool" else ""
-    if tool and rules.catalog.tool(tool) is None:
-        return f"the catalog has no tool {tool}"
+    task = rules.program.tasks[side.task(record)]
     before = fixed(own, own.program.tasks[record.task], tool)
-    after = fixed(rules, rules.program.tasks[record.task], tool)
+    after = fixed(rules, task, tool)
     known = (*after, *(fact for fact in judged.facts if fact not in set(before)))
     moving = tuple(fact for fact in judged.moving if fact[0] not in own.gate.folds)
     proposed = ProposedAction(act, name, record.body["args"], (), moving, own.decides)

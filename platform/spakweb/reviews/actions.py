@@ -143,7 +143,7 @@ def _edit(patch: Patch, seen: int, place: int) -> tuple[list[str], list[str], Op
     `web.patch_moved` where there is no such revision."""
     revision = patch.revisions.select_related("base").filter(number=seen).first()
     if revision is None:
-        raise _moved(patch.latest)
+        raise _moved(patch.latest, seen)
     old, new, found = stretches(revision.base.text, revision.text)
     if not 0 <= place < len(found):
         raise Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
@@ -335,6 +335,7 @@ def provenance(
         "title": patch.title,
         "rationale": patch.rationale,
         "proposer": patch.author.get_username(),
+        "authors": rules.author_names(patch),
         "campaign": patch.campaign,
         "reverts": patch.reverts.number if patch.reverts else None,
         "base": revision.base.number,
@@ -406,12 +407,14 @@ def _open(patch: Patch, seen: int) -> tuple[Patch, Revision]:
         raise Refused("web.patch_closed", f"Patch {patch.number} is {patch.state}.", "Reload.", 409)
     latest = patch.latest
     if latest.number != seen:
-        raise _moved(latest)
+        raise _moved(latest, seen)
     return patch, latest
 
 
-def _moved(latest: Revision) -> Refused:
+def _moved(latest: Revision, seen: int) -> Refused:
     words = f"Revision {latest.number} came in between."
+    if not 0 < seen < latest.number:
+        words = f"There is no revision {seen}; the newest is {latest.number}."
     return Refused("web.patch_moved", words, "Reload the page and look at it.", 409)
 
 

@@ -3,7 +3,7 @@
 `text` looks for errors. `actions` judges the actions that the team's runs of the spec recorded under both
 texts. `replay` runs recorded runs under the patch, without a model. Nothing is executed. A result is pinned
 to its revision and names the law that it was judged under; it is evidence, and rules.py says what it
-decides. Running one again is idempotent.
+decides. Running one again is idempotent: `send_lost`, called by the sweep, does so where a worker was killed.
 
 Source: DESIGN.md section 9; agents/spak/outer/permitted.py and outer/gate/counterfactual.py.
 """
@@ -14,10 +14,12 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from celery import shared_task
 from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Subquery
 from django.utils import timezone
 from kombu.exceptions import KombuError
 
@@ -32,7 +34,7 @@ from spak.program import compile as compile_program
 from spak.records import Record
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews import merge_queue, spending
-from spakweb.reviews.models import Check, Patch, Revision
+from spakweb.reviews.models import Check, Patch, Queued, Revision
 from spakweb.reviews.rules import CHECKS, imports_hash, law_hash
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog, findings
@@ -49,8 +51,12 @@ SHOWN = 200
 """Actions, flips and unknowns that a result keeps; counts are whole."""
 REPORT_S = 1.0
 """How often progress is written."""
-LOST_S = 600
-"""A check that has not ended after so long may be asked for again."""
+LOST_S = 120
+"""A check without a sign of life for so long is lost: with a message, or with a worker that was killed."""
+SENT_AGAIN = 3
+"""How often a lost check is sent again before that is left to a person: it may be what kills the workers."""
+SWEPT = 20
+"""Revisions of one sweep."""
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +69,7 @@ def begin(revision: Revision) -> None:
             name=name,
             defaults={
                 "state": Check.State.QUEUED, "done": 0, "total": 0, "words": "", "result": {}, "law": "",
-                "made_at": timezone.now(), "ended_at": None,
+                "made_at": timezone.now(), "ended_at": None, "lost": 0,
             },
         )  # fmt: skip
     key = revision.pk
@@ -124,16 +130,26 @@ def _text(row: Check, revision: Revision) -> Found:
 
 
 class Progress:
-    """Writes how far a check is, now and then."""
+    """Writes how far a check is, now and then: its sign of life."""
 
     def __init__(self, row: Check, total: int) -> None:
-        self.row, self.at = row, time.monotonic()
-        Check.objects.filter(pk=row.pk).update(total=total, done=0)
+        self.row, self.at, self.count = row, time.monotonic(), 0
+        Check.objects.filter(pk=row.pk).update(total=total, done=0, made_at=timezone.now())
 
     def done(self, count: int) -> None:
+        self.count = count
+        self._report()
+
+    def records_of(self, run: Run) -> Iterator[Record]:
+        """The records of a run, each of which may be reported."""
+        for record in records_of(run):
+            self._report()
+            yield record
+
+    def _report(self) -> None:
         if time.monotonic() - self.at >= REPORT_S:
             self.at = time.monotonic()
-            Check.objects.filter(pk=self.row.pk).update(done=count)
+            Check.objects.filter(pk=self.row.pk).update(done=self.count, made_at=timezone.now())
 
 
 def runs_of(spec: Spec) -> list[Run]:
@@ -164,11 +180,13 @@ def _actions(row: Check, revision: Revision) -> Found:
             left_out.append({"run": one.key, "why": f"it has more than {RECORDS:,} records"})
             continue
         try:
-            found.add(changes(one.key, records_of(one), *sides))
+            found.add(changes(one.key, progress.records_of(one), *sides))
         except LedgerError as error:
             left_out.append({"run": one.key, "why": error.message})
         progress.done(place + 1)
     more, less = found.newly("permitted"), found.newly("denied")
+    open_ones = [one for one in found.unknown if one.denied]
+    unknown = [*open_ones, *(one for one in found.unknown if not one.denied)]
     result = {
         "runs": found.runs,
         "judged": found.judged,
@@ -176,17 +194,19 @@ def _actions(row: Check, revision: Revision) -> Found:
         "denied": [one.to_json() for one in less[:SHOWN]],
         "permitted_count": len(more),
         "denied_count": len(less),
-        "unknown": [one.to_json() for one in found.unknown[:SHOWN]],
-        "unknown_count": len(found.unknown),
+        "unknown": [one.to_json() for one in unknown[:SHOWN]],
+        "unknown_count": len(unknown),
+        "unknown_denied": len(open_ones),
         "left_out": left_out,
     }
     if not found.judged:
         return Check.State.NOTHING, "No run of the spec has recorded an action yet.", result
     words = (
         f"{plural(found.judged, 'recorded action')} of {plural(found.runs, 'run')}: "
-        f"{len(more)} newly permitted, {len(less)} newly denied, {len(found.unknown)} not judged."
+        f"{len(more)} newly permitted, {len(less)} newly denied, {len(unknown)} not judged"
     )
-    return (Check.State.LOOK if more else Check.State.PASSED), words, result
+    words += f", {len(open_ones)} of which the base denies." if open_ones else "."
+    return (Check.State.LOOK if more or open_ones else Check.State.PASSED), words, result
 
 
 def _replay(row: Check, revision: Revision) -> Found:
@@ -196,7 +216,7 @@ def _replay(row: Check, revision: Revision) -> Found:
     both, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count <= RECORDS:
-            rehearsed = rehearse(one.key, list(records_of(one)))
+            rehearsed = rehearse(one.key, list(progress.records_of(one)))
             both.append((rehearsed, _replay_under(rehearsed, patched)))
         progress.done(place + 1)
     found = [now for _, now in both]
@@ -237,5 +257,25 @@ FOUND = {"text": _text, "actions": _actions, "replay": _replay}
 
 
 def is_lost(row: Check) -> bool:
-    """Whether it should have ended long ago: its message or its worker is gone."""
-    return row.ended_at is None and (timezone.now() - row.made_at).total_seconds() > LOST_S
+    """Whether its message or its worker is gone."""
+    return row.ended_at is None and row.made_at < _late()
+
+
+def _late() -> datetime:
+    return timezone.now() - timedelta(seconds=LOST_S)
+
+
+def send_lost() -> None:
+    """Send the checks of open patches again that are lost, SENT_AGAIN times at most; those of patches in a
+    merge queue are the queue's."""
+    newest = Revision.objects.filter(patch=OuterRef("revision__patch")).order_by("-number").values("pk")[:1]
+    queued = Queued.objects.filter(patch=OuterRef("revision__patch"), state=Queued.State.WAITING)
+    going = Check.objects.filter(ended_at=None, revision__patch__state=Patch.State.OPEN)
+    mine = going.filter(~Exists(queued), revision=Subquery(newest)).values("revision")
+    lost = mine.annotate(last=Max("made_at"), times=Max("lost")).filter(
+        last__lt=_late(), times__lt=SENT_AGAIN
+    )
+    for key in lost.values_list("revision", flat=True)[:SWEPT]:
+        rows = Check.objects.filter(revision=key, ended_at=None, made_at__lt=_late())
+        if rows.update(made_at=timezone.now(), lost=F("lost") + 1):
+            send(key)

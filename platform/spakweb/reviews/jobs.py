@@ -1,4 +1,5 @@
-"""What workers are asked to do with merge queues: go on with one, and after each sweep with all that wait.
+"""What workers are asked to do with merge queues: go on with one, and after each sweep with all that wait;
+and to begin checks again that are lost.
 
 The task carries a key and nothing else, may be repeated and may be lost: the sweep sends it again.
 """
@@ -12,7 +13,7 @@ from django.core.cache import cache
 from django.db import OperationalError, connection
 from django.dispatch import receiver
 
-from spakweb.reviews import merge_queue, queue_steps
+from spakweb.reviews import checks, merge_queue, queue_steps
 from spakweb.reviews.models import Queued
 from spakweb.worker import held_run
 from spakweb.worker.tasks import after_sweep
@@ -20,7 +21,7 @@ from spakweb.worker.tasks import after_sweep
 STEPS = 20
 """Steps of one message; then another one is sent, so that others have their turn."""
 REPEAT_S = 10
-"""How often the sweep asks for a queue that waits."""
+"""How often the sweep asks for a queue that waits, and looks for checks that are lost."""
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ def go_on(spec: int) -> None:
 
 @receiver(after_sweep, dispatch_uid="reviews.sweep")
 def put_back(**ignored: object) -> None:
-    """Ask for the queues in which a patch waits."""
+    """Ask for the queues in which a patch waits, and for checks that are lost."""
+    if cache.add("reviews.checks", 1, REPEAT_S):
+        checks.send_lost()
     rows = Queued.objects.filter(state=Queued.State.WAITING).order_by("patch__spec")
     for spec in rows.values_list("patch__spec", flat=True).distinct():
         if cache.add(f"reviews.queue.{spec}", 1, REPEAT_S):

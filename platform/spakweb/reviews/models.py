@@ -150,7 +150,10 @@ class Check(models.Model):
     """The law that it was judged under: another one makes it stale, as do other texts of what is imported
     (`result["imports"]`)."""
     made_at = models.DateTimeField(default=timezone.now)
+    """When it was asked for, or gave its last sign of life."""
     ended_at = models.DateTimeField(null=True, blank=True)
+    lost = models.PositiveSmallIntegerField(default=0)
+    """How often it was sent again since it gave none."""
 
     class Meta:
         ordering = ("pk",)

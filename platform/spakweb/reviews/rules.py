@@ -34,6 +34,11 @@ def authors(patch: Patch) -> set[int]:
     return {patch.author_id, *patch.revisions.filter(rebases=None).values_list("author", flat=True)}
 
 
+def author_names(patch: Patch) -> list[str]:
+    rows = get_user_model().objects.filter(pk__in=authors(patch))
+    return sorted(one.get_username() for one in rows)
+
+
 def by_kind(spec: Spec) -> QuerySet[ApprovalRule]:
     """Which kinds of edit a named role has to approve."""
     own = {"spec": spec} if spec.own_rules else {"team": spec.team_id}
@@ -123,7 +128,7 @@ def of_people(patch: Patch) -> list[str]:
     """The verdicts that a merge still waits for."""
     approvals, latest, found = standing_approvals(patch), patch.latest, []
     if len(approvals) < (needed := max(1, patch.spec.review_rules.approvals)):
-        found.append(f"{needed - len(approvals)} more to approve it")
+        found.append(plural(needed - len(approvals), "more approval"))
     if not any(map(_by_admin, approvals)) and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
     found += _by_roles(patch, latest, approvals)
@@ -199,10 +204,13 @@ def for_an_admin(patch: Patch, revision: Revision) -> str:
         return "it widens what the spec may do"
     if patch.spec.review_rules.privileged_by_admin and reading.marked:
         return f"it makes {plural(len(reading.marked), 'privileged change')}"
-    found = revision.checks.filter(name="actions").values_list("state", flat=True).first()
-    if found == Check.State.LOOK:
-        return "it permits actions that were denied"
-    if found == Check.State.FAILED and _acted(patch.spec).exists():
+    found = revision.checks.filter(name="actions").first()
+    if found is None:
+        return ""
+    if found.state == Check.State.LOOK:
+        is_known = found.result.get("permitted_count") != 0
+        return "it permits actions that were denied" if is_known else "it may permit actions that were denied"
+    if found.state == Check.State.FAILED and _acted(patch.spec).exists():
         return "its recorded actions could not be judged"
     return ""
 

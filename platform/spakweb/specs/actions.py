@@ -214,8 +214,8 @@ def _not_promoted(user: Any, version: SpecVersion, name: str) -> str:
         return "it has errors"
     if not version.provenance.get("patch"):
         return "no review made it"
-    if version.provenance["proposer"] == user.get_username():
-        return "who proposed it does not promote it"
+    if user.get_username() in (version.provenance["proposer"], *version.provenance.get("authors", ())):
+        return "who wrote it does not promote it"
     before = PROMOTED[name]
     if before and not version.tags.filter(name=before).exists():
         return f"it is not tagged {before}"

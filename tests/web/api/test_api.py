@@ -286,7 +286,7 @@ def test_a_patch_is_proposed_and_says_what_it_waits_for(cast: Any, ci: Client) -
     again = post(ci, SPEC + "patches/", body, **{"Idempotency-Key": "p"})
     assert (made.status_code, again.json()) == (201, made.json()) and Patch.objects.count() == 1
     found = ci.get(made["Location"]).json()
-    assert (found["state"], found["missing"]) == ("open", ["1 more to approve it"])
+    assert (found["state"], found["missing"]) == ("open", ["1 more approval"])
     same = post(ci, SPEC + "patches/", {**body, "text": cast.spec.head.text})
     assert (same.status_code, same.json()["code"]) == (409, "web.patch_empty")
 

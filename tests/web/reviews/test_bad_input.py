@@ -28,7 +28,8 @@ def test_a_forged_revision_does_nothing(cast: Any, patch: Patch, do: str, revisi
     actions.judge(cast["rita"], patch, 1, True)
     where = reverse("spak-patch-do", args=[cast.team.slug, "small", 1])
     answer = cast.client("alice").post(where, {"do": do, "revision": revision, "edit": "1"})
-    assert answer.status_code == 409
+    words = "The line that it was made for is not there" if do == "take" else "; the newest is 1."
+    assert answer.status_code == 409 and words in answer.content.decode()
     patch.refresh_from_db()
     assert (patch.state, patch.revisions.count()) == ("open", 1)
     assert SpecVersion.objects.filter(spec=cast.spec).count() == 1

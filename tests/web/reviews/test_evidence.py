@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from run_rows_kit import begun
 from spak import canon
 from spak.outer import spec_history
 from spakweb.errors import Refused
-from spakweb.reviews import actions, blame, checks, history, page, rules, talk
+from spakweb.reviews import actions, blame, checks, history, jobs, page, rules, talk
 from spakweb.reviews.models import Check, HistoryRecord, Patch
 from spakweb.reviews.protection import protect
 from spakweb.specs.actions import archive, create_spec, save_version
@@ -435,3 +436,52 @@ def test_mail_asks_those_again_whose_verdict_no_longer_counts(
     cast.team.memberships.filter(user=cast["alice"]).delete()
     indented = patch.latest.text.replace("  START", "    START")
     assert sent(lambda: actions.revise(cast["bob"], patch, 3, indented, "Indented")) == []
+
+
+# ---- checks that are lost
+
+
+def test_checks_whose_worker_was_killed_are_sent_again_by_the_sweep(
+    cast: Any, patch: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few times; then a person decides, since the check may be what kills the workers."""
+    sent: list[int] = []
+    monkeypatch.setattr(checks, "send", sent.append)
+    late = timezone.now() - timedelta(seconds=checks.LOST_S + 1)
+    rows, key = Check.objects.filter(revision=patch.latest), patch.latest.pk
+
+    def swept() -> list[int]:
+        sent.clear()
+        jobs.cache.delete("reviews.checks")
+        jobs.put_back()
+        return list(sent)
+
+    assert swept() == []
+    rows.filter(name="text").update(state="running", made_at=late)
+    assert swept() == [], "the others wait for a worker"
+    for _ in range(checks.SENT_AGAIN):
+        rows.update(made_at=late)
+        assert swept() == [key] and swept() == []
+    rows.update(made_at=late)
+    assert swept() == [] and page.status(cast["bob"], patch)["again"]
+    actions.repeat_check(cast["bob"], patch, 1)
+    rows.update(made_at=late)
+    assert swept() == [key]
+    actions.revise(cast["bob"], patch, 1, patch.latest.text + "// more\n")
+    rows.update(made_at=late)
+    assert swept() == [], "nobody asks for an older revision"
+
+
+def test_a_check_that_goes_on_gives_signs_of_life(
+    cast: Any, patch: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "REPORT_S", 0)
+    monkeypatch.setattr(checks, "records_of", lambda run: iter("ab"))
+    row = patch.latest.checks.get(name="actions")
+    progress = checks.Progress(row, 1)
+    for _ in progress.records_of(None):  # type: ignore[arg-type]
+        row.refresh_from_db()
+        assert not checks.is_lost(row)
+        patch.latest.checks.update(made_at=timezone.now() - timedelta(seconds=checks.LOST_S + 1))
+    row.refresh_from_db()
+    assert checks.is_lost(row)

@@ -128,7 +128,7 @@ def test_approvals_fall_unless_the_rules_say_otherwise(team: Any) -> None:
         actions.queue(team["bob"], one, 1)
     work(team)
     assert ended(first)[0] == "merged"
-    assert ended(second) == ("refused", "it needs 1 more to approve it")
+    assert ended(second) == ("refused", "it needs 1 more approval")
     second = Patch.objects.get(pk=second.pk)
     assert second.latest.base.number == 2 and second.state == "open"
     actions.judge(team["rita"], second, 2, True)
@@ -264,7 +264,7 @@ def test_rules_of_the_team_that_change_hold_for_what_waits(team: Any) -> None:
     actions.queue(team["bob"], patch, 1)
     protect_team(team["alice"], team.team, 2, queue=True, follow=True)
     work(team)
-    assert ended(patch) == ("refused", "it needs 1 more to approve it")
+    assert ended(patch) == ("refused", "it needs 1 more approval")
     protect_team(team["alice"], team.team, 1, queue=True, follow=True)
     actions.queue(team["bob"], Patch.objects.get(pk=patch.pk), 1)
     protect_team(team["alice"], team.team, 1)

@@ -166,7 +166,7 @@ def test_a_refusal_outlives_what_approvals_outlive(cast: Any, both: Patch) -> No
     with refused("web.patch_waits"):
         actions.merge(cast["bob"], both, 2)
     actions.revise(cast["bob"], both, 2, text.replace('"docs"', '"src"'))
-    assert rules.missing(both) == ["1 more to approve it"]
+    assert rules.missing(both) == ["1 more approval"]
     actions.judge(cast["rita"], both, 3, True)
     actions.revise(cast["bob"], both, 3, text)
     assert held in rules.missing(both)
@@ -200,7 +200,7 @@ def test_a_protected_spec_takes_patches_alone(cast: Any, both: Patch) -> None:
     with refused("web.protected"):
         save_version(cast["alice"], cast.spec, both.latest.text, 1)
     actions.judge(cast["rita"], both, 1, True)
-    assert rules.missing(Patch.objects.get(pk=both.pk)) == ["1 more to approve it"]
+    assert rules.missing(Patch.objects.get(pk=both.pk)) == ["1 more approval"]
     with refused("web.patch_waits"):
         actions.merge(cast["bob"], Patch.objects.get(pk=both.pk), 1)
     actions.judge(cast["alice"], both, 1, True)
@@ -322,7 +322,7 @@ def test_the_page_shows_it_and_its_forms_act(cast: Any, both: Patch) -> None:
         "Look elsewhere" in body
         and "This patch" in body
         and "Drop edit 2" in body
-        and "1 more to approve it" in body
+        and "1 more approval" in body
     )
     assert hostile not in body and "&lt;script&gt;" in body
     rita.post(do, {"do": "resolve", "comment": both.comments.get().pk})

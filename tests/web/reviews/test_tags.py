@@ -49,9 +49,21 @@ def test_what_nobody_reviewed_is_not_promoted(cast: Any, merged: SpecVersion) ->
     with refused("no review made it"):
         set_tag(cast["rita"], cast.spec.versions.get(number=1), "staging")
     cast.team.memberships.filter(user=cast["bob"]).update(role="reviewer")
-    with refused("who proposed it does not promote it"):
+    with refused("who wrote it does not promote it"):
         set_tag(cast["bob"], merged, "staging")
     assert set_tag(cast["bob"], merged, "mine").name == "mine"  # any other tag moves as before
+
+
+def test_who_wrote_a_revision_does_not_promote_it_either(cast: Any) -> None:
+    protect(cast["alice"], cast.spec, 1)
+    patch = actions.propose(cast["bob"], cast.spec, cast.spec.head.text.replace(ONE, OTHER), 1, "Elsewhere")
+    actions.revise(cast["rita"], patch, 1, patch.latest.text.replace('"tests"', '"src"'))
+    actions.judge(cast["alice"], patch, 2, True)
+    version = actions.merge(cast["bob"], patch, 2)
+    assert version.provenance["authors"] == ["bob", "rita"]
+    with refused("who wrote it does not promote it"):
+        set_tag(cast["rita"], version, "staging")
+    set_tag(cast["alice"], version, "staging")
 
 
 def test_only_an_admin_removes_them(cast: Any, merged: SpecVersion) -> None:

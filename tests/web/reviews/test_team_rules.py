@@ -55,7 +55,7 @@ def test_it_holds_for_specs_without_rules_of_their_own(cast: Any, patch: Patch, 
             save_version(cast["bob"], spec, spec.head.text + "\n", 1)
     save_version(cast["charlie"], cast.other_spec, cast.other_spec.head.text + "\n", 1)
     found = rules.missing(again(patch))
-    assert found[0] == "2 more to approve it" and "somebody of security to approve it" in found[-2]
+    assert found[0] == "2 more approvals" and "somebody of security to approve it" in found[-2]
     assert rules.required(again(cast.spec)) == ["text"]
     actions.judge(cast["alice"], again(patch), 1, True)
     assert [patch.need for patch in inbox.waiting(cast["bob"], cast.team)] == []
@@ -69,7 +69,7 @@ def test_it_holds_for_specs_without_rules_of_their_own(cast: Any, patch: Patch, 
 def test_a_spec_may_override_it_either_way_and_come_back(cast: Any, patch: Patch) -> None:
     protect_team(cast["alice"], cast.team, 2, required=["text"])
     protect(cast["alice"], cast.spec, 0)
-    assert rules.missing(again(patch)) == ["1 more to approve it"]
+    assert rules.missing(again(patch)) == ["1 more approval"]
     assert save_version(cast["bob"], again(cast.spec), cast.spec.head.text + "\n", 1).number == 2
     protect_team(cast["alice"], cast.team, 0)
     protect(cast["alice"], cast.spec, 1, queue=True)
