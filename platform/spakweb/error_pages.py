@@ -42,6 +42,7 @@ PAGE_TEXTS = {
         "The address is wrong, or what it names belongs to a team that you are not in.",
     ),
     405: ("This address has no page", "It receives a form. Open the page with the form, and send it there."),
+    409: ("This cannot be done now", "Something has changed in between. Nothing was changed."),
     410: ("This was deleted", "It existed, and cannot be restored."),
     413: ("That is too large", "Nothing was changed."),
     429: ("Too many attempts", "Wait a few minutes, then try again. Nothing was changed."),

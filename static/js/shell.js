@@ -39,6 +39,8 @@ document.addEventListener("click", (event) => {
   if (copy) navigator.clipboard?.writeText(copy.dataset.copy).then(() => say("Copied"), () => say("Copying is not allowed here"));
   const open = event.target.closest("[data-open]");
   if (open) show(open.dataset.open);
+  const back = event.target.closest("[data-back]"); // what was typed is still in the form
+  if (back && history.length > 1 && !event.ctrlKey && !event.metaKey) { event.preventDefault(); history.back(); }
 });
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-submit-on-change]");

@@ -48,5 +48,6 @@ def context(spec: Spec) -> dict[str, Any]:
         "more": max(0, len(rows) - LINES),
         "fields": found[:LINES],
         "records": records,
+        "record_count": spec.history.count(),
         "wrong": history.verify(spec),
     }

@@ -94,4 +94,4 @@ def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
             log.warning("no mail about %s went out: %s", patch, type(error).__name__)
 
     if found:
-        transaction.on_commit(go)
+        transaction.on_commit(go, robust=True)  # an address may be one that the mail server cannot take

@@ -9,7 +9,7 @@ from typing import Any
 
 from spakweb import access
 from spakweb.reviews import checks, merge_queue, rules, spending, talk
-from spakweb.reviews.models import Check, Patch, Revision, Viewed
+from spakweb.reviews.models import Check, Patch, Revision, Verdict, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.protection import unprotected_imports
 from spakweb.reviews.reading import draw, read
@@ -33,7 +33,9 @@ DRAWN = 60
 THREADS = 100
 """Threads of comments that the page shows, the newest."""
 MOST_ROWS = 600
-"""Rows of the text that the page shows; the rest is in the exported texts."""
+"""Rows of the text that the page shows at once."""
+VERDICTS, REVISIONS = 50, 100
+"""Verdicts and revisions that the page lists, the newest."""
 
 
 def status(user: Any, patch: Patch) -> dict[str, Any]:
@@ -53,11 +55,8 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         }
         for one in rows
     ]
-    verdicts = [
-        verdict
-        for one in patch.revisions.defer("text").prefetch_related("verdicts__user")
-        for verdict in sorted(one.verdicts.all(), key=lambda verdict: -verdict.pk)
-    ]
+    said = Verdict.objects.filter(revision__patch=patch).select_related("revision", "user")
+    verdicts = list(said.defer("revision__text").order_by("-revision__number", "-pk")[: VERDICTS + 1])
     entry = merge_queue.entry_of(patch) if opened else None
     missing = rules.missing(patch) if opened else []
     queue = opened and patch.spec.review_rules.merge_queue
@@ -75,7 +74,8 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         "opened": opened,
         "approvals": rules.standing_approvals(patch),
         "missing": missing,
-        "verdicts": verdicts,
+        "verdicts": verdicts[:VERDICTS],
+        "more_verdicts": len(verdicts) > VERDICTS,
         "checks": shown,
         "busy": opened
         and (entry is not None or any(one.ended_at is None and not checks.is_lost(one) for one in rows)),
@@ -88,9 +88,11 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     }
 
 
-def context(user: Any, patch: Patch, unified: bool = False, since: int = 0, said: int = 0) -> dict[str, Any]:
+def context(
+    user: Any, patch: Patch, unified: bool = False, since: int = 0, said: int = 0, first: int = 0
+) -> dict[str, Any]:
     """All of it; `since` compares the text with that revision and not with the base, `said` shows the
-    comments before the one with that key and not the newest."""
+    comments before the one with that key and not the newest, `first` is how many rows of the text to skip."""
     found = status(user, patch)
     latest: Revision = found["revision"]
     reading = read(patch.spec, latest.base.text, latest.text)
@@ -120,10 +122,11 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0, said
         "nodes": nodes,
         "counts": _counts(reading),
         "breaking": [item for item in reading.difference.flags if item.flag == "breaking"],
-        "rows": rows(old, latest.text, unified, threads),
+        **_window(rows(old, latest.text, unified, threads), first),
         "unified": unified,
         "since": earlier,
-        "revisions": patch.revisions.select_related("author", "base").defer("text", "base__text"),
+        "revisions": _listed(patch),
+        "older_revisions": max(0, latest.number - REVISIONS),
         "threads": threads,
         "open_threads": begun.filter(resolved_at=None).count(),
         "older": older,
@@ -245,10 +248,25 @@ def rows(old: str, new: str, unified: bool, threads: Iterable[Any]) -> list[dict
             found.append({"kind": "added", "row": row, "side": "right", "comments": comments})
         else:
             found.append({"kind": row.kind, "row": row, "side": "", "comments": comments})
-    left = len(found) - MOST_ROWS
-    if left > 0:
-        found = [*found[:MOST_ROWS], {"kind": "cut", "row": show.Row("cut", count=left), "comments": []}]
     return _together(found) if unified else found
+
+
+def _window(found: list[dict[str, Any]], first: int) -> dict[str, Any]:
+    """Rows of the text from one on, and where those before and after them begin."""
+    first = first if first < len(found) else 0
+    after = len(found) - first - MOST_ROWS
+    return {
+        "rows": found[first : first + MOST_ROWS],
+        "rows_before": first,
+        "rows_after": max(0, after),
+        "first_before": max(0, first - MOST_ROWS),
+        "first_after": first + MOST_ROWS,
+    }
+
+
+def _listed(patch: Patch) -> list[Revision]:
+    found = patch.revisions.select_related("author", "base").defer("text", "base__text")
+    return list(found[:REVISIONS])
 
 
 def _together(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
@@ -117,7 +118,7 @@ def patch(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespons
     found, given = find_patch(request, team, spec, patch), request.GET
     unified, since = given.get("view") == "unified", _whole(given.get("since"))
     context = around(request, found.spec, "patches") | page.context(
-        request.user, found, unified, since, _whole(given.get("said"))
+        request.user, found, unified, since, _whole(given.get("said")), _whole(given.get("from"))
     )
     more = {"page_keys": KEYS, "line": _whole(given.get("line")), "part_name": given.get("part", "")[:200]}
     return render(request, "reviews/patch.html", context | more)
@@ -229,15 +230,20 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
         case "comment":
             suggestion = given.get("suggestion") or None
             place = {"line": _whole(given.get("line")), "seen": seen, "answers": _whole(given.get("comment"))}
-            talk.comment(user, found, text, given.get("path", ""), **place, suggestion=suggestion)
+            made = talk.comment(user, found, text, given.get("path", ""), **place, suggestion=suggestion)
+            return _to(found, f"comment-{made.parent_id or made.pk}")
         case "resolve":
-            talk.resolve(user, found, _whole(given.get("comment")), given.get("resolved") != "0")
+            key = _whole(given.get("comment"))
+            talk.resolve(user, found, key, given.get("resolved") != "0")
+            return _to(found, f"comment-{key}")
         case "take":
             talk.take(user, found, seen, _whole(given.get("comment")))
         case "drop":
             actions.drop_edit(user, found, seen, _whole(given.get("edit")) - 1, text)
+            return _to(found, "changes")
         case "only":
             actions.keep_edit(user, found, seen, _whole(given.get("edit")) - 1, text)
+            return _to(found, "changes")
         case "revise":
             actions.revise(user, found, seen, text, given.get("why", ""))
         case "fork":
@@ -284,5 +290,6 @@ def _whole(value: Any) -> int:
     return as_number(str(value)) or 0
 
 
-def _to(patch: Patch) -> HttpResponse:
-    return redirect("spak-patch", team=patch.spec.team.slug, spec=patch.spec.slug, patch=patch.number)
+def _to(patch: Patch, place: str = "") -> HttpResponse:
+    where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
+    return redirect(f"{where}#{place}" if place else where)

@@ -54,13 +54,37 @@ async function viewed(form) {
   field.value = wanted === "1" ? "0" : "1";
   part.open = wanted !== "1";
   form.querySelector("[data-viewed]").textContent = wanted === "1" ? "Not viewed" : "Viewed";
-  part.toggleAttribute("data-viewed-now", wanted === "1");
+  const count = document.getElementById("viewed-count");
+  count.textContent = Number(count.textContent) + (wanted === "1" ? 1 : -1);
   say(wanted === "1" ? "Viewed" : "Not viewed");
 }
 document.addEventListener("submit", (event) => {
   if (!event.target.matches(".viewed-form")) return;
   event.preventDefault();
   viewed(event.target);
+});
+
+// ---- evidence of checks that end while the page is open
+
+const status = document.getElementById("status");
+const judged = (page) => page.getElementById("judged")?.dataset.judged ?? "";
+let known = judged(document);
+const revision = known.split(" ")[0];
+async function evidence() {
+  if (judged(document) === known) return;
+  known = judged(document);
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (judged(page).split(" ")[0] === revision) document.getElementById("found").replaceChildren(...page.getElementById("found").childNodes);
+}
+if (status) new MutationObserver(evidence).observe(status, { subtree: true, childList: true, attributes: true });
+
+// ---- conflicts: who types a text of their own means that one
+
+document.addEventListener("input", (event) => {
+  const own = event.target.closest(".conflict textarea")?.closest(".conflict").querySelector('[value="text"]');
+  if (own) own.checked = true;
 });
 
 // ---- comments on a line or a part

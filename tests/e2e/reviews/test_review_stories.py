@@ -200,6 +200,13 @@ def test_a_review_by_the_keyboard_alone(person) -> None:
     path = bob.make(SPEC)
     bob.go(f"{path}patches/")
     bob.page.get_by_label("Title").fill("Look and say more")
+    field = bob.page.get_by_label(re.compile("The spec as it should be"))
+    field.fill("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n")
+    bob.page.get_by_role("button", name="Propose", exact=True).click()
+    bob.page.get_by_role("link", name="Back to the form").click()
+    expect(bob.page.get_by_label("Title")).to_have_value("Look and say more")  # nothing is lost
+    expect(field).to_have_value(re.compile("^--- a"))
+    bob.forget("400 (Bad Request)")
     text = SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")
     bob.page.get_by_label(re.compile("The spec as it should be")).fill(text)
     bob.page.get_by_role("button", name="Propose", exact=True).click()
@@ -262,9 +269,9 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     alice.page.get_by_role("button", name="Bring up to date").click()
     expect(alice.page.get_by_role("heading", name=re.compile("1 conflict of patch"))).to_be_visible()
     assert alice.flaws(dark=True) == []
-    alice.page.get_by_label("A text of my own").check()
     own = alice.page.get_by_label("Your own text of first")
     own.fill(own.input_value().replace("Look here.", "Look everywhere."))
+    expect(alice.page.get_by_label("A text of my own")).to_be_checked()
     alice.page.get_by_role("button", name="Make the new revision").click()
     expect(alice.page.get_by_text("Conflicts with version 2 resolved")).to_be_visible()
     expect(alice.page.locator(".changes ins").first).to_have_text("Look everywhere.")
@@ -287,6 +294,7 @@ def test_flips_by_task_of_a_recorded_run(person, tmp_path, pytestconfig) -> None
     bob.page.get_by_role("dialog").get_by_role("button", name="Propose").click()
     bob.page.wait_for_url("**/patches/*/")
     expect(bob.page.get_by_label("Checks", exact=True)).to_contain_text("coverage 100 %")
+    expect(bob.page.get_by_text("No flip of report.")).to_be_visible()  # without a reload
     alice.go(str(bob.page.url).removeprefix(bob.url))
     for who, name in ((bob, "light"), (alice, "dark")):
         who.page.reload()

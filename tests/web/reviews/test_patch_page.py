@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from bench.bench_review import EDITS, TASKS, text
-from spakweb.reviews import actions, rules
+from spakweb.reviews import actions, page, rules
 from spakweb.reviews.models import Patch
 from spakweb.specs.actions import create_spec, save_version
 
@@ -124,6 +124,58 @@ def test_the_text_side_by_side_unified_and_since_a_revision(cast: Any, patch: Pa
     assert rows("?since=1&view=unified") == [
         ("removed", "GOAL &quot;Look around.&quot;"), ("added", "GOAL &quot;Look twice.&quot;"),
     ]  # fmt: skip
+
+
+def test_a_long_text_is_shown_in_portions(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nothing of a patch is out of sight."""
+    monkeypatch.setattr(page, "MOST_ROWS", 10)
+    added = "".join(f"  // line {number}\n" for number in range(25))
+    made = actions.propose(
+        cast["bob"], cast.spec, cast.spec.head.text.replace("  START", f"{added}  START"), 1, "Long"
+    )
+    seen, query = "", "?view=unified"
+    while query:
+        body = shown(cast, made, query).content.decode()
+        seen += body[body.index('<table class="diff') :].split("</table>")[0]
+        links = re.findall(r'<a href="(\?from=\d+&amp;view=unified)#text">show the next</a>', body)
+        query = links[0].replace("&amp;", "&") if links else ""
+    assert "Show the rows before" in body
+    assert [f"// line {number}<" in seen for number in range(25)] == [True] * 25
+    assert len(shown(cast, made, "?from=999").context["rows"]) == 10
+
+
+def test_many_verdicts_and_revisions_are_cut_and_say_so(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "VERDICTS", 2)
+    monkeypatch.setattr(page, "REVISIONS", 1)
+    made = actions.propose(cast["bob"], cast.spec, cast.spec.head.text.replace('"."', '"a"'), 1, "Long")
+    for word in ("one", "two", "three"):
+        actions.judge(cast["rita"], made, 1, False, word)
+    actions.revise(cast["bob"], made, 1, cast.spec.head.text.replace('"."', '"b"'))
+    body = shown(cast, made).content.decode()
+    assert "rita: three" in body and "rita: two" in body and "rita: one" not in body
+    assert "Earlier verdicts are not listed." in body and "1 earlier revision<" in body
+    assert "2 revisions" in body
+
+
+def test_who_wrote_a_revision_is_told_why_they_do_not_approve(cast: Any, patch: Patch) -> None:
+    actions.revise(cast["rita"], patch, 1, patch.latest.text.replace("Look around.", "Look twice."))
+    body = shown(cast, patch).content.decode()
+    assert "You wrote a revision of this patch" in body and 'value="approve"' not in body
+
+
+def test_after_a_comment_the_page_opens_at_it(cast: Any, patch: Patch) -> None:
+    do, rita = reverse("spak-patch-do", args=[cast.team.slug, "four", 1]), cast.client("rita")
+    where = reverse("spak-patch", args=[cast.team.slug, "four", 1])
+    said = rita.post(do, {"do": "comment", "revision": "1", "text": "Why?"})
+    key = patch.comments.get().pk
+    assert (
+        said["Location"] == f"{where}#comment-{key}"
+        and f'id="comment-{key}"' in rita.get(where).content.decode()
+    )
+    for form in ({"do": "comment", "text": "So."}, {"do": "resolve"}):
+        assert rita.post(do, {**form, "comment": str(key)})["Location"] == f"{where}#comment-{key}"
+    dropped = rita.post(do, {"do": "drop", "revision": "1", "edit": "1", "text": "No."})
+    assert dropped["Location"] == f"{where}#changes"
 
 
 def test_it_says_which_base_and_warns_when_that_is_no_longer_the_newest(cast: Any, patch: Patch) -> None:
