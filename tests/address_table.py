@@ -125,6 +125,7 @@ TEAM_ROUTES = {
     "spak-suite-bring": Route(EDITOR, "post", {"name": "brought"}),
     "spak-suite": Route(VIEWER, args=SUITE),
     "spak-suite-change": Route(EDITOR, "post", {"name": "Each night"}, SUITE),
+    "spak-case-seal": Route(EDITOR, "post", {"case": "c"}, SUITE),
     "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
     "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
     "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),
@@ -180,6 +181,7 @@ BY_TOKEN = {
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     "spak-suite-bring": 400,
+    "spak-case-seal": 404,
     **dict.fromkeys(OLD, 301),
     "spak-run-bring": 400,
     "spak-experiment-begin": 400,

@@ -11,6 +11,8 @@ import pytest
 
 from cli_calls import ASK, HELLO, Cli
 
+EVERY = [word for split in ("train", "gate", "sealed") for word in ("--split", split)]
+
 pytestmark = pytest.mark.sandbox
 
 
@@ -51,6 +53,35 @@ def test_a_check_that_passes_on_nothing_is_refused(cli: Cli, tmp_path: Path) -> 
         "suite", "keep", "latest", "--suite", "s", "--check", "true", "--passes-before", "smoke", "--json"
     )
     assert kept.code == 0
+
+
+def test_a_kept_case_is_given_sealed_checks_later(cli: Cli, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "check.sh").write_text("grep -q Hello hello.txt && echo fine\n")
+    assert cli("run", HELLO).code == 0
+    kept = cli("suite", "keep", "latest", "--suite", "s", "--name", "one", "--json")
+    for words, code in (
+        (("one",), "usage.arguments"),
+        (("two", "--check", "false"), "suite.missing"),
+        (("one", "--check", "true"), "suite.passes_before"),
+        (("one", "--check", "false", "--sealed", "none"), "usage.file"),
+    ):
+        refused = cli("suite", "seal", *words, "--suite", "s", "--json")
+        assert (refused.code, refused.error) == (2, code)
+        assert cli("suite", "check", "s", "--json").json["cases"] == kept.json["cases"]
+    given = ("--check", "sh check.sh", "--output", "fine", "--sealed", "hidden")
+    sealed = cli("suite", "seal", "one", *given, "--suite", "s", "--json")
+    assert (sealed.code, sealed.json["changed"]["split"]) == (0, kept.json["added"]["split"])
+    assert sealed.json["changed"]["hash"] != kept.json["added"]["hash"]
+    case = json.loads((tmp_path / "s/one/case.json").read_text())
+    assert case["right"]["sealed"][0]["cmd"] == ["sh", "check.sh"] and case["origin"]["run"]
+    assert cli("suite", "check", "s", "--json").json["problems"] == []
+    again = cli("suite", "seal", "one", "--check", "false", "--suite", "s", "--json")
+    assert (again.code, again.error) == (2, "suite.sealed")
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["ledger", "one"]
+    found = cli("eval", HELLO, "--suite", "s", *EVERY, "--json")
+    assert [cell["outcome"] for cell in found.json["cells"]] == ["pass"]
 
 
 def test_cases_come_of_folders_archives_and_commits(cli: Cli, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from process_kit import WAIT_S
 from spak.errors import SuiteError
-from spak.suites import SPLITS, Book, Case, Right, Suite
+from spak.suites import SPLITS, Book, Case, Check, Right, Suite
 from spak.suites.book import draw
 from spak.suites.model import read_case
 
@@ -163,3 +166,56 @@ def test_a_case_is_added_whole_or_not_at_all(tmp_path: Path) -> None:
             suite.add(replace(case, name=name), lambda place: None, None)
         assert found.value.code == code
     assert suite.problems() == []
+
+
+CHECKS = (Check(("false",)),)
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from spak.suites import Book, Check, Suite
+left, real, enter = int(sys.argv[2]), Path.rename, Book.enter
+
+def counted(act):
+    def doing(*args):
+        global left
+        left -= 1
+        if left == 0:
+            os._exit(9)
+        return act(*args)
+    return doing
+
+Path.rename, Book.enter = counted(real), counted(enter)
+Suite.open(Path(sys.argv[1])).seal("c", (Check(("false",)),), "", lambda place: None, None)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_a_case_is_sealed_whole_or_not_at_all_when_it_is_killed(tmp_path: Path, step: int) -> None:
+    suite = Suite.open(tmp_path, new=True).add(Case("c", tmp_path, right=Right()), lambda place: None, None)
+    before = suite.cases[0].hash, suite.split(suite.cases[0])
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(step)], timeout=WAIT_S, check=False
+    )
+    assert done.returncode == (9 if step < 4 else 0)
+    after = Suite.open(tmp_path).add(Case("d", tmp_path, seed=1), lambda place: None, None)
+    assert after.problems() == []
+    found = after.cases[0]
+    assert after.split(found) == before[1]
+    assert (found.hash == before[0]) is (step < 4) and bool(found.right.sealed) is (step == 4)
+    again = after if step == 4 else after.seal("c", CHECKS, "", lambda place: None, None)
+    assert again.cases[0].right.sealed == CHECKS and again.problems() == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "d", "ledger"]
+
+
+def test_a_case_that_was_changed_or_is_sealed_or_unknown_gets_no_checks(tmp_path: Path) -> None:
+    written(tmp_path, "a")
+    written(tmp_path, "b", seed=1, right={"sealed": [{"cmd": ["false"]}]})
+    suite = Suite.open(tmp_path).enter()
+    written(tmp_path, "a", seed=2)
+    for name, code in (("a", "suite.changed"), ("b", "suite.sealed"), ("c", "suite.missing")):
+        with pytest.raises(SuiteError) as found:
+            Suite.open(tmp_path).seal(name, CHECKS, "", lambda place: None, None)
+        assert found.value.code == code
+    assert Book.read(tmp_path).entries == suite.book.entries

@@ -44,7 +44,7 @@ tag_option = click.option("--tag", "tags", multiple=True, help="A tag of the cas
 
 @click.group()
 def command() -> None:
-    """Keep runs as cases, add cases, check a suite."""
+    """Keep runs as cases, add cases, give them sealed checks, check a suite."""
 
 
 @command.command("keep")
@@ -131,6 +131,35 @@ def add(
         name, folder, pairs(inputs), seed, right, tags, semantics=0 if recording is None else SEMANTICS
     )
     return _added(folder, case, _with_sealed(case_files.filler(workspace, recording), sealed), as_json)
+
+
+@command.command("seal")
+@click.argument("name")
+@suite_option
+@check_option
+@output_option
+@sealed_option
+@before_option
+@common.json_option
+def seal(
+    name: str,
+    folder: Path,
+    checks: tuple[str, ...],
+    outputs: tuple[str, ...],
+    sealed: Path | None,
+    passes_before: str,
+    as_json: bool,
+) -> int:
+    """Give the case NAME, which has none, sealed checks: commands that judge what a run left."""
+    from spak.begin import bench
+    from spak.suites import Suite
+
+    made = _checks(checks, outputs)
+    if not made:
+        raise UsageError("usage.arguments", "no command is named", "name one or more with --check")
+    suite = Suite.open(folder).seal(name, made, passes_before, _with_sealed(_nothing, sealed), bench())
+    _report(suite, name, "changed", folder, as_json)
+    return 0
 
 
 @command.command("check")
@@ -224,10 +253,18 @@ def _added(folder: Path, case: Case, fill: Callable[[Path], None], as_json: bool
     from spak.begin import bench
 
     made = suite.add(case, fill, bench() if case.right.sealed else None)
-    new = next(item for item in made.cases if item.name == case.name)
-    row: Mapping[str, Any] = {"name": new.name, "split": made.split(new), "hash": new.hash}
-    if as_json:
-        common.emit({**describe(made), "added": row})
-    else:
-        common.say(f"case {new.name} is in the split {row['split']}\nnext: spak eval SPEC --suite {folder}")
+    _report(made, case.name, "added", folder, as_json)
     return 0
+
+
+def _nothing(place: Path) -> None:
+    """What a case that has its files needs."""
+
+
+def _report(suite: Suite, name: str, what: str, folder: Path, as_json: bool) -> None:
+    case = next(item for item in suite.cases if item.name == name)
+    row: Mapping[str, Any] = {"name": name, "split": suite.split(case), "hash": case.hash}
+    if as_json:
+        common.emit({**describe(suite), what: row})
+    else:
+        common.say(f"case {name} is in the split {row['split']}\nnext: spak eval SPEC --suite {folder}")

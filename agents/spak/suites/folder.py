@@ -4,7 +4,9 @@
     <suite>/ledger/                 spak.suites.book
 
 A new case is written aside and renamed, so it is there whole or not at all; two writers of one suite do not
-mix. `problems` says everything that is wrong; `cases` refuses a suite that has any of it.
+mix. A case that is given sealed checks is written aside too and takes the place of the old one; where its
+writer is killed in between, the next one puts the old case back. `problems` says everything that is wrong;
+`sound` refuses a suite that has any of it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from spak.errors import SuiteError
 from spak.program.semantics import BY_VERSION
 from spak.suites import sealed
 from spak.suites.book import RUN, Book, Split
-from spak.suites.model import FILE, NAME, Case, case_hash, read_case
+from spak.suites.model import FILE, NAME, Case, Check, case_hash, read_case
+
+OLD = ".old-"
+"""What the name of a case's folder begins with, before its owner's, while another one takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +152,7 @@ class Suite:
             made = replace(case, folder=place)
             (place / FILE).write_bytes(orjson.dumps(made.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
             made = read_case(place)
-            twin = next((known.name for known in self.cases if known.hash == made.hash), "")
-            if twin:
-                raise SuiteError(
-                    "suite.duplicate", f"the suite has that case already: {twin}", "nothing to do"
-                )
-            problem = None if bench is None else passes_before(made, bench)
-            if problem is not None:
-                raise SuiteError(
-                    problem.code, f"case {made.name}: {problem.message}", "fix the check, or give its reason"
-                )
+            self._require_new(made, bench)
             try:
                 place.rename(self.folder / case.name)
             except OSError as error:
@@ -165,6 +161,66 @@ class Suite:
                 ) from error
         self.book.enter([(made.name, made.hash)])
         return Suite.open(self.folder)
+
+    def seal(
+        self,
+        name: str,
+        checks: Sequence[Check],
+        reason: str,
+        fill: Callable[[Path], None],
+        bench: sealed.Bench,
+    ) -> Suite:
+        """The suite with sealed checks for a case that has none; `fill` writes their files into its folder.
+        The case keeps its split. `reason` is why the checks may pass before a run, if there is one.
+
+        Raises: SuiteError `suite.missing`, `suite.sealed`, `suite.changed`, and as `add`.
+        """
+        case = next((known for known in self.cases if known.name == name), None)
+        if case is None:
+            raise SuiteError(
+                "suite.missing", f"the suite has no case {name}", "spak suite check DIR lists them"
+            )
+        if case.right.sealed:
+            raise SuiteError(
+                "suite.sealed", f"case {name} has sealed checks", "add a case of another name with others"
+            )
+        entry = self.book.entries.get(name)
+        if entry is None or entry.hash != case.hash:
+            raise SuiteError(
+                "suite.changed", f"case {name} is not what the ledger names", "spak suite check DIR --enter"
+            )
+        right = replace(case.right, sealed=tuple(checks), passes_before=reason)
+        with _aside(self.folder) as aside:
+            place = aside / name
+            place.mkdir()
+            sealed.copy_plain(case.folder, place)
+            fill(place)
+            made = replace(case, folder=place, right=right)
+            (place / FILE).write_bytes(orjson.dumps(made.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+            made = read_case(place)
+            self._require_new(made, bench)
+            old = self.folder / f"{OLD}{os.getpid()}-{name}"
+            try:
+                case.folder.rename(old)
+                place.rename(case.folder)
+            except OSError as error:
+                raise SuiteError(
+                    "suite.changed", f"case {name} was changed meanwhile: {error.strerror}", "do it again"
+                ) from error
+            self.book.enter([(name, made.hash)])
+            shutil.rmtree(old, ignore_errors=True)
+        return Suite.open(self.folder)
+
+    def _require_new(self, made: Case, bench: sealed.Bench | None) -> None:
+        """Raises: SuiteError `suite.duplicate`, `suite.passes_before`, `suite.check`."""
+        twin = next((known.name for known in self.cases if known.hash == made.hash), "")
+        if twin:
+            raise SuiteError("suite.duplicate", f"the suite has that case already: {twin}", "nothing to do")
+        problem = None if bench is None else passes_before(made, bench)
+        if problem is not None:
+            raise SuiteError(
+                problem.code, f"case {made.name}: {problem.message}", "fix the check, or give its reason"
+            )
 
     def enter(self) -> Suite:
         """The suite with every readable case in its ledger: cases written by hand, or changed on purpose."""
@@ -194,6 +250,7 @@ def _aside(folder: Path) -> Iterator[Path]:
     It is named after this process, so that the next writer removes what a killed one left.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    _put_back(folder)
     for left in folder.glob(".new-*-*"):
         owner = left.name.split("-")[1]
         if owner.isdigit() and not _alive(int(owner)):
@@ -203,6 +260,28 @@ def _aside(folder: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _put_back(folder: Path) -> None:
+    """Undo what a killed process began in `Suite.seal`, unless the ledger has it already."""
+    for left in folder.glob(f"{OLD}*-*"):
+        owner, _, name = left.name.removeprefix(OLD).partition("-")
+        if not owner.isdigit() or _alive(int(owner)):
+            continue
+        case = folder / name
+        entry = Book.read(folder).entries.get(name)
+        if case.is_dir() and entry is not None and _hash(case) == entry.hash:
+            shutil.rmtree(left, ignore_errors=True)
+            continue
+        shutil.rmtree(case, ignore_errors=True)
+        left.rename(case)
+
+
+def _hash(folder: Path) -> str:
+    try:
+        return read_case(folder).hash
+    except SuiteError:
+        return ""
 
 
 def _alive(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -23,7 +23,7 @@ from spakweb.api.views_versions import version_named
 from spakweb.ledger import export
 from spakweb.specs.models import SpecVersion
 from spakweb.suites import actions, bringing, report
-from spakweb.suites.models import Experiment, Suite
+from spakweb.suites.models import Experiment, Suite, counted
 from spakweb.teams.models import Team
 
 AFTER = OpenApiParameter("after", str, description="The name that the last page ended with.")
@@ -57,7 +57,7 @@ class SuiteList(View):
         """The team's suites by slug, with the number of their cases by split."""
         given = asked(request, "after")
         rows = Suite.objects.filter(team=access.find(request.user, "suite.view", Team, slug=team))
-        counts = {split: Count("cases", filter=Q(cases__split=split), distinct=True) for split in SPLITS}
+        counts = {split: counted(split) for split in SPLITS}
         rows = rows.annotate(**counts, tried=Count("experiments", distinct=True))
         if "after" in given:
             rows = rows.filter(slug__gt=given["after"])
@@ -152,7 +152,7 @@ class CaseList(View):
     )
     def get(self, request: Request, team: str, suite: str) -> Response:
         """The cases of a suite, by name."""
-        rows = find_suite(request, team, suite).cases.all()
+        rows = find_suite(request, team, suite).current
         given = asked(request, "after", "split")
         if "split" in given:
             rows = rows.filter(split=given["split"])

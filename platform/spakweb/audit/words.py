@@ -81,6 +81,7 @@ WORDS = {
     "spec.untagged": "Removed a tag",
     "suite.brought": "Brought a suite",
     "suite.case": "Added a case to a suite",
+    "suite.sealed": "Gave a case sealed checks",
     "suite.changed": "Changed a suite",
     "suite.made": "Created a suite",
     "suite.removed": "Removed a suite",

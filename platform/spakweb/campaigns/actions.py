@@ -155,7 +155,7 @@ def _cases(suite: Suite, version: SpecVersion, proposer: str) -> list[Any]:
         raise _plan("There is no such suite or spec.", "Choose from the list.")
     if proposer not in PROPOSERS:
         raise _plan(f"There is no proposer {proposer[:40]!r}.", f"One of: {', '.join(PROPOSERS)}.")
-    cases = list(suite.cases.select_related("vetting"))
+    cases = list(suite.current.select_related("vetting"))
     gate = [case for case in cases if case.split == "gate"]
     if not gate:
         raise _plan(f"{suite.name} has no case in the split gate.", "Keep more runs as cases.")

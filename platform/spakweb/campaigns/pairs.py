@@ -21,7 +21,7 @@ from spakweb.campaigns.ledger import Held
 from spakweb.campaigns.models import Campaign, CampaignRun
 from spakweb.runs.models import ENDED, Run
 from spakweb.suites import case_runs, report
-from spakweb.suites.models import Case
+from spakweb.suites.models import Case, current
 
 AT_ONCE = 4
 
@@ -33,6 +33,10 @@ class Pairs:
         self.held, self.recorded, self.row = held, recorded, held.row
         self.cases = {case.name: case for case in self.row.suite.cases.select_related("files")}
         self.waiting = False
+        used = current(self.row.made_at)
+        rows = self.row.suite.cases.filter(pk__in=used, split="train").order_by("name")
+        self.training = list(rows.values_list("name", flat=True))
+        """Training cases that were in use when the campaign began: evolution is derived from them again."""
 
     def pair(self, case: str, k: int, text: str) -> Pair | None:
         """None while a run of it goes on."""
@@ -50,7 +54,7 @@ class Pairs:
 
     def scored(self, text: str, k: int) -> dict[str, Run] | None:
         """The k-th runs of all training cases under a text of evolution, by case; None while one goes on."""
-        training = [case for case in self.cases.values() if case.split == "train"]
+        training = [self.cases[name] for name in self.training]
         hash_ = spec_hash(text)
         known = self.row.asked.filter(number=0, k=k, text=hash_).select_related("run", "case")
         found = {one.case.name: one.run for one in known}

@@ -189,9 +189,8 @@ class Step:
             cost = done.tokens or (len(trace.deeds) if trace is not None else 0)
             return Scored(done.outcome == "pass", float(cost), trace)
 
-        names = [name for name, case in self.pairs.cases.items() if case.split == "train"]
         draw = Random(canon.digest(f"{base}/{self.campaign.plan.suite_hash}".encode()))
-        return evolve(base, names, run, catalog(), draw, self.row.evolve_runs)
+        return evolve(base, self.pairs.training, run, catalog(), draw, self.row.evolve_runs)
 
 
 def training(row: Campaign, recorded: Sequence[tuple[str, Sequence[Record]]]) -> Training:

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -23,7 +22,7 @@ from spakweb.reviews.campaigns import evidence
 from spakweb.reviews.models import Patch
 from spakweb.runs.pages.findings import as_line
 from spakweb.specs.views import around, find_spec
-from spakweb.suites.models import Suite
+from spakweb.suites.models import Suite, counted
 from spakweb.teams.models import Team
 from spakweb.text import as_nanousd, as_number
 
@@ -68,7 +67,7 @@ def of_spec(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Campaigns over a spec, and the form that begins one."""
     found = find_spec(request, team, spec)
     rows = found.campaigns.select_related("team", "spec", "version__spec", "suite", "made_by")[:PAGE]
-    gate = Count("cases", filter=Q(cases__split="gate"))
+    gate = counted("gate")
     context = around(request, found, "campaigns") | {
         "rows": [_row(one) for one in rows],
         "may_begin": access.can(request.user, "campaign.edit", found),

@@ -123,14 +123,14 @@ def begin(
     Raises: Refused `web.experiment`, `web.case_checks`; what `runs.actions.start` raises.
     """
     access.require(user, "suite.edit", suite)
-    chosen = [case for case in suite.cases.select_related("files", "vetting") if case.split in splits]
+    chosen = [case for case in suite.current.select_related("files", "vetting") if case.split in splits]
     unique = list(dict.fromkeys(versions))
     _fits(suite, unique, times, splits, chosen)
     case_runs.require_vetted(chosen)
     labels = _labels(unique)
     plan = Plan(
         suite.slug,
-        canon.content_hash([[case.name, case.content_hash, case.split] for case in suite.cases.all()]),
+        canon.content_hash([[case.name, case.content_hash, case.split] for case in suite.current]),
         {case.name: case.content_hash for case in chosen},
         {label: _hash(version) for label, version in labels.items()},
         {label: str(version) for label, version in labels.items()},

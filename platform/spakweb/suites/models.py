@@ -6,6 +6,8 @@ here repeats it. What changes rows is in actions.py.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -36,6 +38,12 @@ class Suite(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def current(self) -> models.QuerySet[Case]:
+        """Its cases as they are now: one that was given sealed checks counts in its new form once these were
+        tried before any run and fail there, and in its old form until then."""
+        return self.cases.filter(pk__in=current())
+
 
 class Case(AppendOnly):
     """Inputs and files that a run begins with, and the end that counts as right."""
@@ -63,6 +71,10 @@ class Case(AppendOnly):
     """Whether files, a validator or sealed checks decide as well: a worker judges its runs."""
     golden = models.BooleanField(default=False)
     """In a campaign no candidate may lose it."""
+    replaces = models.ForeignKey(
+        "self", models.PROTECT, related_name="successors", null=True, blank=True, default=None
+    )
+    """The case that this one is, with sealed checks: it takes its place when they were tried and hold."""
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -156,3 +168,20 @@ class Judgement(AppendOnly):
     results = models.JSONField(default=list)
     """The result of each check (`spak.suites.sealed`)."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
+
+
+def current(at: datetime | None = None) -> models.QuerySet[Case]:
+    """Cases of all suites that are in use (see `Suite.current`), or were at a time, for a subquery."""
+    holds = models.Q(vetting__trouble="")
+    made = models.Q()
+    if at is not None:
+        holds &= models.Q(vetting__made_at__lte=at)
+        made = models.Q(made_at__lte=at)
+    taken = Case.objects.filter(holds, replaces__isnull=False).values("replaces")
+    in_use = models.Q(replaces=None) | holds
+    return Case.objects.filter(made & in_use).exclude(pk__in=taken).order_by().values("pk")
+
+
+def counted(split: str) -> models.Count:
+    """How many cases of a split are in use, to annotate suites with."""
+    return models.Count("cases", filter=models.Q(cases__split=split, cases__in=current()), distinct=True)

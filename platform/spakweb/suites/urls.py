@@ -12,6 +12,7 @@ urlpatterns = [
     path("suites/bring/", views.bring, name="spak-suite-bring"),
     path("suites/<slug:suite>/", views.suite_page, name="spak-suite"),
     path("suites/<slug:suite>/change/", views.change, name="spak-suite-change"),
+    path("suites/<slug:suite>/seal/", views.seal, name="spak-case-seal"),
     path("suites/<slug:suite>/begin/", views.begin, name="spak-experiment-begin"),
     path("suites/<slug:suite>/<int:number>/", views.experiment_page, name="spak-experiment"),
     path("suites/<slug:suite>/<int:number>/stop/", views.stop, name="spak-experiment-stop"),

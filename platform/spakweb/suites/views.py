@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -21,9 +21,9 @@ from spakweb.errors import Refused
 from spakweb.runs.pages.views import find_run
 from spakweb.runs.words import figure, money, took
 from spakweb.specs.models import SpecVersion
-from spakweb.suites import actions, bringing, report
+from spakweb.suites import actions, bringing, report, sealing
 from spakweb.suites import budget as budgets
-from spakweb.suites.models import Experiment, Suite
+from spakweb.suites.models import Experiment, Suite, counted
 from spakweb.teams.models import Team
 from spakweb.text import as_nanousd, as_number
 
@@ -52,7 +52,7 @@ def find_experiment(
 def suite_list(request: HttpRequest, team: str) -> HttpResponse:
     """The team's suites with the number of their cases by split."""
     found = access.find(request.user, "suite.view", Team, slug=team)
-    counts = {split: Count("cases", filter=Q(cases__split=split), distinct=True) for split in SPLITS}
+    counts = {split: counted(split) for split in SPLITS}
     rows = Suite.objects.filter(team=found).annotate(**counts, tried=Count("experiments", distinct=True))
     context = {"team": found, "section": "suites", "suites": rows, "may_edit": _may(request, found)}
     return render(request, "suites/list.html", context)
@@ -95,12 +95,17 @@ def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     found = find_suite(request, team, suite)
     experiments = list(found.experiments.select_related("made_by")[:EXPERIMENTS])
     versions = SpecVersion.objects.filter(spec__team=found.team, spec__archived_at=None)
-    cases = list(found.cases.select_related("files", "vetting"))
+    cases = list(found.current.select_related("files", "vetting", "replaces"))
+    kept = {case.pk for case in cases}
+    rows = found.cases.filter(replaces__in=kept).select_related("vetting", "replaces")
+    trying = [case for case in rows if case.pk not in kept]
     context = {
         "team": found.team,
         "section": "suites",
         "suite": found,
         "cases": cases,
+        "trying": trying,
+        "open": [case for case in cases if not case.checked],
         "splits": list(budgets.estimates(cases).items()),
         "looks": sum(1 for one in found.experiments.all() if one.sealed),
         "experiments": [(one, list(dict(one.plan["specs"]))) for one in experiments],
@@ -109,6 +114,20 @@ def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
         "may_edit": _may(request, found.team),
     }
     return render(request, "suites/suite.html", context)
+
+
+@require_POST
+def seal(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    """Give a case sealed checks."""
+    found, given = find_suite(request, team, suite, "suite.edit"), request.POST
+    case = get_object_or_404(found.cases.select_related("suite__team", "files"), name=given.get("case", ""))
+    file = request.FILES.get("zip")
+    made = sealing.seal(
+        request.user, case, given.get("checks", ""), given.get("outputs", ""), given.get("reason", ""),
+        file, (file.size or 0) if file else 0,
+    )  # fmt: skip
+    messages.success(request, f"{made.name} takes the place of {case.name} once its checks were tried.")
+    return redirect("spak-suite", team=team, suite=suite)
 
 
 @require_POST

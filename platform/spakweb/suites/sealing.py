@@ -1,0 +1,118 @@
+"""Sealed checks for a case that was kept without any: a case of its own that takes the place of the other.
+
+A case never changes. The new one has the inputs, files, seed, split and end of the old one, a folder as the
+command line writes it, and another hash; a worker tries its checks before any run (judging.py), and until
+they were found to fail there the old case stays in use. So checks that show nothing change no suite.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+from django.db import IntegrityError, transaction
+
+from spak.errors import SpakError, UserError
+from spak.suites import Case as Kept
+from spak.suites import Check, Right
+from spak.suites.model import FILE, SEALED, WORKSPACE, read_case
+from spak.workspace.unpack import look, unpack
+from spakweb import access
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.ledger import packs, uploads
+from spakweb.runs import unsafe_text
+from spakweb.suites.models import Case
+
+MOST_CHECKS = 20
+
+
+def seal(
+    user: Any,
+    case: Case,
+    commands: str,
+    outputs: str = "",
+    reason: str = "",
+    archive: BinaryIO | None = None,
+    size: int = 0,
+) -> Case:
+    """The case with sealed checks: a command on each line, and on the same line of `outputs` what it prints;
+    a zip of the files that only they see; `reason` is why they may pass before a run.
+
+    Raises: Refused `web.case`, `upload.*`, `suite.case`.
+    """
+    access.require(user, "suite.edit", case.suite)
+    for text in (commands, outputs, reason):
+        unsafe_text.require_no_nul(text)
+    if case.checked or not case.suite.current.filter(pk=case.pk).exists():
+        why = f"Case {case.name} has checks already, or another one has taken its place."
+        raise Refused("web.case", why, "Choose a case without checks.", 409)
+    right = Right(case.state, tuple(code for code in case.reason.split(", ") if code))
+    right = replace(right, sealed=_checks(commands, outputs), passes_before=reason.strip())
+    with tempfile.TemporaryDirectory(prefix="spak-case-") as held:
+        folder = Path(held) / "case"
+        folder.mkdir()
+        try:
+            _fill(folder, case, archive, size)
+            made = Kept(case.name, folder, dict(case.inputs), case.seed, right)
+            (folder / FILE).write_bytes(orjson.dumps(made.to_json()))
+            made = read_case(folder)
+        except UserError as error:
+            raise Refused(error.code, error.message, error.hint) from error
+        except SpakError as error:
+            raise Refused("web.case", str(error), "Keep the run once more.") from error
+        with transaction.atomic():
+            new = _row(user, case, made)
+            record(user, "suite.sealed", new.name, case.suite.team, after=made.hash, suite=case.suite.slug)
+            packs.put(folder)
+    return new
+
+
+def _fill(folder: Path, case: Case, archive: BinaryIO | None, size: int) -> None:
+    limits = replace(uploads.limits(), links=False)  # what a case reads is in its own folder
+    if size > limits.size_bytes:
+        raise Refused("web.case", "The zip is larger than files of a run may be.", "Choose less.", 413)
+    if case.files is not None:
+        (folder / WORKSPACE).mkdir()
+        with uploads.opened(case.files) as file:
+            unpack(file, folder / WORKSPACE, limits, case.files.folder)
+    if archive is not None:
+        (folder / SEALED).mkdir()
+        unpack(archive, folder / SEALED, limits, look(archive, limits, strip=True).folder)
+
+
+def _row(user: Any, case: Case, made: Kept) -> Case:
+    tries = case.successors.count()
+    name = f"{case.name[:60]}-sealed" + (f"-{tries + 1}" if tries else "")
+    try:
+        with transaction.atomic():
+            return Case.objects.create(
+                suite=case.suite, name=name, content_hash=made.hash, split=case.split, inputs=case.inputs,
+                files=case.files, state=case.state, reason=case.reason, origin=case.origin, seed=case.seed,
+                pack=packs.key_of(made.folder), checked=True, golden=case.golden, replaces=case, made_by=user,
+            )  # fmt: skip
+    except IntegrityError as error:
+        why = "The suite has a case of that name, or with these very checks."
+        raise Refused("web.case", why, "Change the checks.", 409) from error
+
+
+def _checks(commands: str, outputs: str) -> tuple[Check, ...]:
+    lines = [line.strip() for line in commands.splitlines() if line.strip()]
+    prints = [line.strip() for line in outputs.splitlines()]
+    if not lines or len(lines) > MOST_CHECKS or len(prints) > len(lines):
+        why = f"Name 1 to {MOST_CHECKS} commands, and no more outputs than commands."
+        raise Refused("web.case", why, "One on each line.")
+    return tuple(
+        Check(_words(line), output=prints[at] if at < len(prints) else "") for at, line in enumerate(lines)
+    )
+
+
+def _words(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError as error:
+        raise Refused("web.case", f"{line[:80]}: {error}.", "Fix the quotes.") from error
