@@ -84,7 +84,7 @@ class SuiteList(View):
 
 def _shown(request: Request, suite: Suite) -> dict[str, Any]:
     """The suite as SuiteShape."""
-    found = suite.cases.values_list("split").annotate(many=Count("pk")).order_by()
+    found = suite.current.values_list("split").annotate(many=Count("pk")).order_by()
     counts = {**dict.fromkeys(SPLITS, 0), **dict(found)}
     return shapes.suite_of(request, suite, counts, suite.experiments.count())
 
