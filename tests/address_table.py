@@ -181,7 +181,7 @@ BY_TOKEN = {
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     "spak-suite-bring": 400,
-    "spak-case-seal": 404,
+    "spak-case-seal": 400,
     **dict.fromkeys(OLD, 301),
     "spak-run-bring": 400,
     "spak-experiment-begin": 400,
