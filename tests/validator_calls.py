@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,13 @@ def write(workspace: Path, **files: str) -> Path:
 def codes(measurement: Measurement) -> dict[str, str]:
     """Name to code of the checks that failed."""
     return {item["name"]: item["code"] for item in measurement.checks if not item["ok"]}
+
+
+def stand_in(folder: Path, source: str, name: str, *defines: str) -> Path:
+    """A library of `tests/validators` that says what a driver would say, compiled."""
+    target = folder / name
+    command = ["gcc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", *defines]
+    text = Path(__file__).parent / "validators" / source
+    subprocess.run([*command, str(text), "-o", str(target), "-lm"], check=True)
+    target.chmod(0o755)
+    return target

@@ -19,7 +19,7 @@
 #define WIDTH 64
 #define API __attribute__((visibility("default"))) int
 
-struct module { char behaviour[32]; double us; int launches; };
+struct module { char behaviour[32], symbol[64]; double us; int launches; };
 
 static char calls[1 << 20];
 static int open_things, broken;
@@ -76,7 +76,9 @@ API cuModuleLoadData(void **module, const void *image) {
 }
 API cuModuleGetFunction(void **function, void *module, const char *name) {
     ENTER;
-    if (strcmp(name, "attn") != 0) return 500;
+    struct module *made = module;
+    if (strcmp(name, "other") == 0) return 500;
+    snprintf(made->symbol, sizeof made->symbol, "%s", name);
     *function = module;
     return 0;
 }
@@ -96,6 +98,38 @@ API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { ENTER; memcpy(to, (v
 API cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
     ENTER;
     for (size_t i = 0; i < count; i++) ((unsigned *)(uintptr_t)to)[i] = value;
+    return 0;
+}
+
+static void softmax(long n, const float *x, float *y) {
+    for (long i = 0; i < n; i++, x += 1000, y += 1000) {
+        double top = -INFINITY, sum = 0;
+        for (int j = 0; j < 1000; j++) if (x[j] > top) top = x[j];
+        for (int j = 0; j < 1000; j++) sum += exp(x[j] - top);
+        for (int j = 0; j < 1000; j++) y[j] = (float)(exp(x[j] - top) / sum);
+    }
+}
+
+/* What the hacks of the self-test do, by name; `softmax` and `honest_work` are honest. */
+static int softmax_hack(struct module *module, long n, float *x, float *y) {
+    static float kept[1000];
+    static float *seen;
+    const char *name = module->symbol;
+    if (!isnan(y[0])) return 700;
+    if (strcmp(name, "writes_nothing") == 0) return 0;
+    if (strcmp(name, "first_launch_only") == 0 && module->launches > 1) return 0;
+    if (strcmp(name, "one_size_only") == 0 && n != 96) return 0;
+    if (strcmp(name, "caches_by_pointer") == 0 && seen == x) return 0;
+    seen = x;
+    softmax(n, x, y);
+    if (strcmp(name, "keeps_the_first_answer") == 0)
+        memcpy(module->launches > 1 ? y : kept, module->launches > 1 ? kept : y, sizeof kept);
+    if (strcmp(name, "writes_a_constant") == 0) for (long i = 0; i < n * 1000; i++) y[i] = 1e-3f;
+    if (strcmp(name, "copies_what_lies_around") == 0) memcpy(y, x, sizeof kept);
+    if (strcmp(name, "writes_nan") == 0) y[7] = NAN;
+    if (strcmp(name, "leaves_the_last_row_out") == 0) y[n * 1000 - 1] = NAN;
+    if (strcmp(name, "half_precision") == 0) y[3] *= 1.002f;
+    if (strcmp(name, "alters_the_input") == 0) x[0] += 1;
     return 0;
 }
 
@@ -126,6 +160,11 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     if (!gx || !gy || !gz || !bx || bx * by * bz > 1024) return 1;
     struct module *module = last = function;
     long n = *(int64_t *)parameters[0];
+    if (strcmp(module->symbol, "attn") != 0) {
+        module->launches++;
+        if (strcmp(module->behaviour, "fault") == 0) return broken = 700;
+        return softmax_hack(module, n, *(float **)parameters[1], *(float **)parameters[2]);
+    }
     float *q = *(float **)parameters[1], *k = *(float **)parameters[2], *v = *(float **)parameters[3];
     float *o = *(float **)parameters[4], *scratch = *(float **)parameters[5];
     module->launches++;

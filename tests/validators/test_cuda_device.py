@@ -25,17 +25,9 @@ from spak.validators.cuda_driver import Device, Driver, DriverError
 from spak.validators.cuda_profiler import LABEL, CudaProfiler
 from spak.validators.cuda_static import Assembly
 from validator_calls import FOUND, call, codes, toolchain, write
+from validator_calls import stand_in as build
 
-HERE = Path(__file__).parent
 N = 24
-
-
-def build(folder: Path, source: str, name: str, *defines: str) -> Path:
-    target = folder / name
-    command = ["gcc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", *defines, str(HERE / source)]
-    subprocess.run([*command, "-o", str(target), "-lm"], check=True)
-    target.chmod(0o755)
-    return target
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +50,12 @@ def log(fake: Path) -> ctypes.CDLL:
     return library
 
 
-def job(fake: Path, behaviour: str, *, cases: int = 3, **more: Any) -> tuple[dict[str, Any], list[bytes]]:
+LAUNCH = {"block": [128, 1, 1], "rows_per_block": 4, "shared_bytes": 0}
+
+
+def job(
+    fake: Path, behaviour: str, *, cases: int = 3, launch: dict[str, Any] | None = None, **more: Any
+) -> tuple[dict[str, Any], list[bytes]]:
     """A job on a module of the stand-in: one window for each case, each warmed up on another."""
     problem = shipped_problem("attention")
     random = np.random.default_rng(7)
@@ -69,19 +66,24 @@ def job(fake: Path, behaviour: str, *, cases: int = 3, **more: Any) -> tuple[dic
         first = len(blobs)
         blobs += [*(array.tobytes() for array in case.inputs.values()), case.outputs["O"].tobytes()]
         items.append(
-            {"n": N, "inputs": [first, first + 1, first + 2], "reference": first + 3, "outputs": N * 64}
+            {
+                "n": N,
+                "scalars": [N],
+                "inputs": [first, first + 1, first + 2],
+                "references": [first + 3],
+                "outputs": [N * 64],
+                "scratch": 1024,
+            }
         )
     blobs.append(f"FAKE {behaviour} 900".encode())
     told = {
         "library": str(fake),
         "symbol": "attn",
         "seed": 1,
-        "block": [128, 1, 1],
-        "rows_per_block": 4,
-        "shared_bytes": 0,
-        "scratch_floats": 1024,
+        "launches": {"candidate": {**LAUNCH, **(launch or {})}},
+        "parameters": [[item.role, item.type] for item in problem.prototype.parameters],
         "flush_bytes": 4096,
-        "tolerance": problem.tolerance.abs,
+        "tolerance": [problem.tolerance.abs, problem.tolerance.rel, problem.tolerance.ulp],
         "cases": items,
         "sides": {"candidate": len(blobs) - 1},
         "windows": [["candidate", index, index - 1] for index in range(cases)],
@@ -115,9 +117,9 @@ def test_the_calls_of_one_window_in_order(fake: Path, log: ctypes.CDLL) -> None:
 
 
 def test_shared_memory_is_asked_for(fake: Path, log: ctypes.CDLL) -> None:
-    said = cuda_driver.answer(*job(fake, "right", shared_bytes=65_536))
+    said = cuda_driver.answer(*job(fake, "right", launch={"shared_bytes": 65_536}))
     assert (said["status"], "cuFuncSetAttribute" in log.fake_calls().decode()) == ("ok", True)
-    said = cuda_driver.answer(*job(fake, "right", shared_bytes=262_144))
+    said = cuda_driver.answer(*job(fake, "right", launch={"shared_bytes": 262_144}))
     assert (said["status"], said["call"], said["code"]) == ("error", "cuFuncSetAttribute", 1)
     assert log.fake_open() == 0
 
@@ -156,7 +158,7 @@ def test_a_fault_of_the_device_names_the_call_and_leaks_nothing(fake: Path, log:
     [
         ({"symbol": "other"}, "cuModuleGetFunction", 500),
         ({"sides": {"candidate": 0}}, "cuModuleLoadData", 200),
-        ({"block": [1025, 1, 1]}, "cuLaunchKernel", 1),
+        ({"launch": {"block": [1025, 1, 1]}}, "cuLaunchKernel", 1),
     ],
 )
 def test_refusals_of_the_driver(
@@ -347,7 +349,7 @@ def test_the_whole_validator_with_a_compiled_kernel(tmp_path: Path, fake: Path) 
     result = run(fake)
     assert (result.status, codes(result)) == ("measured", {})
     assert sorted(result.evidence["arch"]) == ["sm_80", "sm_90"]  # the device's own is added
-    assert sorted(result.subject.files) == ["binary", "source"]
+    assert sorted(result.subject.files) == ["binary", "launch", "source"]
     result = run(fake.with_name("absent.so"), device="required")
     assert (result.status, codes(result), result.metrics) == ("unavailable", {"device": "unavailable"}, {})
     result = run(fake, device="static")

@@ -45,6 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "gate": ("gate", "judge actions without doing them"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "problem": ("problem", "check problems that kernels are measured by"),
+    "gpu": ("gpu", "try the measuring of CUDA kernels on this machine's GPU"),
     "policy": ("policy", "check policies, evaluate them, and ask why"),
     "sandbox": ("sandbox", "test the sandbox"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),

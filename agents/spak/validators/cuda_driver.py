@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import random
 import sys
 from array import array
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 NOT_FOUND = (3, 34, 100, 101, 304, 802, 803, 804)
 """Codes that mean "no usable device here": not initialised, stub library, no device, invalid device, the
@@ -47,6 +48,27 @@ Pointer = ctypes.c_uint64
 Handle = ctypes.c_void_p
 Size = ctypes.c_size_t
 Int, UInt = ctypes.c_int, ctypes.c_uint
+
+
+class Kind(NamedTuple):
+    """A number's type: its C type, the code of `array`, its width in bytes."""
+
+    c: Any
+    code: str
+    width: int
+
+
+KINDS = {
+    "float32": Kind(ctypes.c_float, "f", 4),
+    "float64": Kind(ctypes.c_double, "d", 8),
+    "int8": Kind(ctypes.c_int8, "b", 1),
+    "uint8": Kind(ctypes.c_uint8, "B", 1),
+    "int16": Kind(ctypes.c_int16, "h", 2),
+    "int32": Kind(ctypes.c_int32, "i", 4),
+    "int64": Kind(ctypes.c_int64, "q", 8),
+}
+"""By numpy's names, which a problem's prototype uses too."""
+
 PROTOTYPES: dict[str, list[Any]] = {
     "cuInit": [UInt],
     "cuDriverGetVersion": [ctypes.POINTER(Int)],
@@ -165,9 +187,13 @@ class Bench:
         self.blobs = blobs
         self.draw = random.Random(job["seed"])
         self.cleanup: list[tuple[str, Any]] = []
-        largest = max(sum(len(blobs[i]) for i in case["inputs"]) for case in job["cases"])
-        outputs = max(case["outputs"] for case in job["cases"])
-        self.arena_bytes = largest + 4 * (outputs + job["scratch_floats"]) + 6 * SLACK
+        outputs = [kind for role, kind in job["parameters"] if role == "output"]
+        self.arena_bytes = SLACK * (len(job["parameters"]) + 1) + max(
+            sum(len(blobs[blob]) for blob in case["inputs"])
+            + sum(KINDS[kind].width * count for kind, count in zip(outputs, case["outputs"], strict=True))
+            + 8 * case["scratch"]
+            for case in job["cases"]
+        )
         try:
             self.arena = self._own("cuMemFree_v2", driver.out(Pointer, "cuMemAlloc_v2", self.arena_bytes))
             self.flush_bytes = max(job.get("flush_bytes", 0), 4)
@@ -198,16 +224,17 @@ class Bench:
         module = self.driver.out(Handle, "cuModuleLoadData", cubin)
         try:
             function = self.driver.out(Handle, "cuModuleGetFunction", module, self.job["symbol"].encode())
-            if self.job["shared_bytes"] > 0:
-                self.driver("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, self.job["shared_bytes"])
-            self._launch(function, self._place(warm), warm)
+            launch = self.job["launches"][side]
+            if launch["shared_bytes"] > 0:
+                self.driver("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, launch["shared_bytes"])
+            self._launch(function, launch, self._place(warm), warm)
             self.driver("cuCtxSynchronize")
             pointers = self._place(case)
             self.driver("cuMemsetD32_v2", self.flush, self.draw.getrandbits(32), self.flush_bytes // 4)
             self.driver("cuCtxSynchronize")
             start, stop = self.events
             self.driver("cuEventRecord", start, None)
-            self._launch(function, pointers, case)
+            self._launch(function, launch, pointers, case)
             self.driver("cuEventRecord", stop, None)
             self.driver("cuEventSynchronize", stop)
             elapsed = self.driver.out(ctypes.c_float, "cuEventElapsedTime", start, stop)
@@ -220,51 +247,74 @@ class Bench:
                 pass  # the fault that brought us here has destroyed the context
         return {"side": side, "case": case, "ns": round(elapsed * 1_000_000), "err": error, "code": code}
 
-    def _place(self, case: int) -> list[int]:
-        """Pointers of inputs, output and scratch of a case, filled."""
+    def _place(self, case: int) -> dict[int, int]:
+        """Pointers of inputs, outputs and scratch of a case by parameter, filled."""
         item = self.job["cases"][case]
-        sizes = [len(self.blobs[i]) for i in item["inputs"]]
-        sizes += [4 * item["outputs"], 4 * self.job["scratch_floats"]]
-        pointers, at = [], self.arena
-        for size in sizes:
+        counts = {name: iter(item[f"{name}s"]) for name in ("input", "output")}
+        counts["scratch"] = iter([item["scratch"]])
+        pointers: dict[int, int] = {}
+        at = self.arena
+        for index, (role, kind) in enumerate(self.job["parameters"]):
+            if role == "scalar":
+                continue
+            blob = next(counts[role])
+            size = len(self.blobs[blob]) if role == "input" else KINDS[kind].width * blob
             at += ALIGN * self.draw.randrange(SLACK // ALIGN)
             at = -(-at // ALIGN) * ALIGN
-            pointers.append(at)
+            pointers[index] = at
             at += size
-        for pointer, blob in zip(pointers, item["inputs"], strict=False):
-            self.driver("cuMemcpyHtoD_v2", pointer, self.blobs[blob], len(self.blobs[blob]))
-        for pointer, size in zip(pointers[-2:], sizes[-2:], strict=True):
-            self.driver("cuMemsetD32_v2", pointer, NAN_WORD, size // 4)
+            if role == "input":
+                self.driver("cuMemcpyHtoD_v2", pointers[index], self.blobs[blob], size)
+            else:
+                self.driver("cuMemsetD32_v2", pointers[index], NAN_WORD, -(-size // 4))
         return pointers
 
-    def _launch(self, function: int, pointers: list[int], case: int) -> None:
+    def _launch(self, function: int, launch: dict[str, Any], pointers: dict[int, int], case: int) -> None:
         item = self.job["cases"][case]
-        values: list[Any] = [ctypes.c_int64(item["n"]), *(Pointer(pointer) for pointer in pointers)]
+        scalars = iter(item["scalars"])
+        values: list[Any] = [
+            KINDS[kind].c(next(scalars)) if role == "scalar" else Pointer(pointers[index])
+            for index, (role, kind) in enumerate(self.job["parameters"])
+        ]
         parameters = (ctypes.c_void_p * len(values))(
             *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
         )
-        grid = -(-item["n"] // self.job["rows_per_block"])
-        block, shared = self.job["block"], self.job["shared_bytes"]
+        grid = -(-item["n"] // launch["rows_per_block"])
+        block, shared = launch["block"], launch["shared_bytes"]
         self.driver("cuLaunchKernel", function, grid, 1, 1, *block, shared, None, parameters, None)
 
-    def _compare(self, pointers: list[int], case: int) -> tuple[str, float | None]:
+    def _compare(self, pointers: dict[int, int], case: int) -> tuple[str, float | None]:
         item = self.job["cases"][case]
-        output = array("f", bytes(4 * item["outputs"]))
-        address, _ = output.buffer_info()
-        self.driver("cuMemcpyDtoH_v2", address, pointers[-2], 4 * item["outputs"])
-        for pointer, blob in zip(pointers, item["inputs"], strict=False):
-            seen = ctypes.create_string_buffer(len(self.blobs[blob]))
-            self.driver("cuMemcpyDtoH_v2", seen, pointer, len(self.blobs[blob]))
-            if seen.raw != self.blobs[blob]:
-                return "inputs_changed", None
-        reference = array("d")
-        reference.frombytes(self.blobs[item["reference"]])
+        found = []
+        outputs, references = iter(item["outputs"]), iter(item["references"])
+        for index, (role, kind) in enumerate(self.job["parameters"]):
+            if role == "output":
+                output = array(KINDS[kind].code, bytes(KINDS[kind].width * next(outputs)))
+                address, _ = output.buffer_info()
+                self.driver("cuMemcpyDtoH_v2", address, pointers[index], KINDS[kind].width * len(output))
+                reference = array("d" if kind.startswith("float") else "q")
+                reference.frombytes(self.blobs[next(references)])
+                found.append((output, reference))
+        inputs = iter(item["inputs"])
+        for index, (role, _) in enumerate(self.job["parameters"]):
+            if role == "input":
+                blob = self.blobs[next(inputs)]
+                seen = ctypes.create_string_buffer(len(blob))
+                self.driver("cuMemcpyDtoH_v2", seen, pointers[index], len(blob))
+                if seen.raw != blob:
+                    return "inputs_changed", None
         worst = 0.0
-        for got, wanted in zip(output, reference, strict=True):
-            error = abs(got - wanted)
-            if not error <= self.job["tolerance"]:  # also when it is NaN
-                return "wrong_output", error if error < float("inf") else None
-            worst = max(worst, error)
+        allowed, relative, steps = self.job["tolerance"]
+        for output, reference in found:
+            digits = {"f": 24, "d": 53}.get(output.typecode, 0) if steps else 0
+            for got, wanted in zip(output, reference, strict=True):
+                error = abs(got - wanted)
+                most = allowed + relative * abs(wanted)
+                if digits:
+                    most = max(most, steps * math.ldexp(1, math.frexp(wanted)[1] - digits))
+                if not error <= most:  # also when it is NaN
+                    return "wrong_output", error if error < float("inf") else None
+                worst = max(worst, error)
         return "", worst
 
 

@@ -17,21 +17,19 @@ from typing import Any
 
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
-from spak.validators import cuda_occupancy, cuda_static, cuda_timing, launch, static_checks
+from spak.validators import cuda_occupancy, cuda_static, cuda_timing, launch, problems, static_checks
 from spak.validators.cuda_static import Assembly, Kernel
 
 LABEL = "STATIC ONLY - not executed"
 MAX_SOURCE = 4 << 20
 DEFAULT_THREADS = 128
-SYMBOLS: Mapping[str, str] = {"attention": "attn"}
-"""The problems that have a CUDA signature, and what each exports."""
 
 _BLOCK = {"type": "integer", "minimum": 1, "maximum": cuda_occupancy.MAX_THREADS}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "problem": {"type": "string", "enum": sorted(SYMBOLS)},
+        "problem": problems.SCHEMA,
         "source": {
             "type": "string",
             "minLength": 1,
@@ -45,7 +43,7 @@ SCHEMA: dict[str, Any] = {
             "maxItems": 8,
             "items": {"type": "string", "enum": sorted(cuda_occupancy.ARCHS)},
         },
-        "n": {"type": "integer", "minimum": 1, "maximum": 1024},
+        "n": {"type": "integer", "minimum": 1, "maximum": problems.MAX_SIZE},
         "block": {"type": "array", "minItems": 1, "maxItems": 3, "items": _BLOCK},
         "rows_per_block": {"type": "integer", "minimum": 1, "maximum": 65_536},
         "dynamic_shared_bytes": {"type": "integer", "minimum": 0, "maximum": 262_144},
@@ -168,7 +166,14 @@ def _static(
 
 
 def _symbol(call: MeasureCall) -> str:
-    return SYMBOLS.get(call.options.get("problem", ""), "")
+    """What the problem's kernel is called, read from its text without running it; empty where unknown."""
+    if "problem" not in call.options:
+        return ""
+    try:
+        text = problems.text_of(call.options["problem"], call.problems)
+        return problems.parse(problems.prototype_in(text)).symbol
+    except problems.ProblemFault:
+        return ""
 
 
 def _main(call: MeasureCall, assembly: Assembly) -> Kernel | None:

@@ -9,8 +9,8 @@ launcher; inputs, sizes, orders and references come from here, and so does the d
     alone      windows of one side, for a baseline
     compare    pairs of three windows a side, interleaved in drawn order, until `decide` has an answer
 
-The ABI is that of attention, as `extern "C" __global__ void attn(long n, const float *Q, const float *K,
-const float *V, float *O, float *scratch)`, launched with `rows_per_block` rows of the output to a block.
+A kernel is `extern "C" __global__` with the parameters of the problem's C prototype, in that order, launched
+with `rows_per_block` of the n rows to a block.
 
 This path has been exercised against a stand-in for the driver library, not yet on a device.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spak import canon
 from spak.kernel.metric_decision import DEFAULTS
 from spak.ports import MIB, MeasureCall, Measurement, Subject
 from spak.validators import cuda_nvml, launch, pairs, problems
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 METRIC = "time_ns"
 PAIRS_A_ROUND = 4
 ALONE = 24
-SCRATCH_FLOATS = 1 << 20
 CORES = {75: 64, 80: 64, 86: 128, 87: 128, 89: 128, 90: 128, 100: 128, 103: 128, 120: 128}
 """FP32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, throughput table)."""
 
@@ -134,11 +135,22 @@ def _measured(
         metrics=bench.metrics() if measured else {},
         pairs=tuple(bench.pairs) if measured else (),
         samples={} if bench.pairs else {"candidate": tuple(bench.times["candidate"])},
-        subject=Subject({"binary": assembly.cubin, **static.subject.files}),
+        subject=Subject(
+            {"binary": assembly.cubin, "launch": canon.dumps(launch_of(call)), **static.subject.files}
+        ),
         evidence=evidence,
         wall_ms=static.wall_ms + bench.wall_ms,
         cpu_ms=static.cpu_ms + bench.cpu_ms,
     )
+
+
+def launch_of(call: MeasureCall) -> dict[str, Any]:
+    """The shape of a kernel's launch: part of what is measured, since a rival may have another."""
+    return {
+        "block": [*call.options.get("block", [128]), 1, 1][:3],
+        "rows_per_block": call.options.get("rows_per_block", 1),
+        "shared_bytes": call.options.get("dynamic_shared_bytes", 0),
+    }
 
 
 class _Bench:
@@ -155,10 +167,11 @@ class _Bench:
         self.library = library
         self.device = device
         self._stack = stack
-        self.n = call.options.get("n", 512)
+        self.n = 0
         self.rule = {**DEFAULTS, **{key: call.rule[key] for key in DECIDING if key in call.rule}}
         self.random: np.random.Generator = np.random.default_rng([abs(call.seed), secrets.randbits(64)])
         self.cubins = {"candidate": assembly.cubin}
+        self.launches = {"candidate": launch_of(call)}
         self.times: dict[str, list[int]] = {"candidate": []}
         self.pairs: list[dict[str, Any]] = []
         self.readings: list[dict[str, Any]] = []
@@ -180,6 +193,10 @@ class _Bench:
             self.call.cancel,
         )
         self.problem = Problem.of(self._stack.enter_context(session))
+        self.n = self.call.options.get("n", self.problem.timed)
+        if not self.problem.least <= self.n <= self.problem.most:
+            least, most = self.problem.least, self.problem.most
+            raise ProblemFault("problem.size", f"n = {self.n}: the problem takes {least} to {most}")
 
     def correct(self) -> float:
         """The largest error over the problem's plan. Raises: Fault of the candidate."""
@@ -200,6 +217,8 @@ class _Bench:
         if binary is None:
             raise Fault("void", f"rival.{rival}", "no_binary", "the rival was never built for a device")
         self.cubins[rival] = binary
+        shape = self.call.rivals[rival].files.get("launch")
+        self.launches[rival] = json.loads(shape) if shape else self.launches["candidate"]
         self.times.setdefault(rival, [])
         for pair in pairs.until_decided(self._pairs(rival), lambda: False, self.rule):
             self.pairs.append(pair)
@@ -230,23 +249,26 @@ class _Bench:
         A window warms up on the case two places before, which is never its own: both sides of a couple share
         one, and what a kernel keeps of the warm-up must not help it.
         """
+        prototype, tolerance = self.problem.prototype, self.problem.tolerance
         blobs: list[bytes] = []
         places: dict[int, int] = {}
         items: list[dict[str, Any]] = []
         for case in cases:
             if id(case) not in places:
+                shapes = self.problem.shapes(case.n)
                 places[id(case)] = len(items)
                 first = len(blobs)
-                (reference,) = case.outputs.values()
                 blobs += [array.tobytes() for array in case.inputs.values()]
-                blobs.append(reference.tobytes())
-                inputs = list(range(first, len(blobs) - 1))
+                second = len(blobs)
+                blobs += [array.tobytes() for array in case.outputs.values()]
                 items.append(
                     {
                         "n": case.n,
-                        "inputs": inputs,
-                        "reference": len(blobs) - 1,
-                        "outputs": reference.size,
+                        "scalars": [case.scalars[item.name] for item in prototype.of("scalar")],
+                        "inputs": list(range(first, second)),
+                        "references": list(range(second, len(blobs))),
+                        "outputs": [array.size for array in case.outputs.values()],
+                        "scratch": sum(math.prod(shapes[item.name]) for item in prototype.of("scratch")),
                     }
                 )
         named = {}
@@ -254,17 +276,14 @@ class _Bench:
             named[side] = len(blobs)
             blobs.append(self.cubins[side])
         order = [places[id(case)] for case in cases]
-        block = [*self.call.options.get("block", [128]), 1, 1][:3]
         job = {
             "library": self.library,
-            "symbol": self.problem.prototype.symbol,
+            "symbol": prototype.symbol,
+            "parameters": [[item.role, item.type] for item in prototype.parameters],
             "seed": int(self.random.integers(2**53)),
-            "block": block,
-            "rows_per_block": self.call.options.get("rows_per_block", 1),
-            "shared_bytes": self.call.options.get("dynamic_shared_bytes", 0),
-            "scratch_floats": SCRATCH_FLOATS,
+            "launches": {side: self.launches[side] for side in named},
             "flush_bytes": 2 * self.device.about.get("l2_bytes", 0),
-            "tolerance": self.problem.tolerance.abs,
+            "tolerance": [tolerance.abs, tolerance.rel, tolerance.ulp],
             "cases": items,
             "sides": named,
             "windows": [

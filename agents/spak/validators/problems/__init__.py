@@ -10,6 +10,7 @@ fault       what a problem does wrong
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from spak import data
 from spak.validators.problems.fault import ProblemFault
 from spak.validators.problems.problem import MAX_SIZE, Case, Problem, Tolerance
-from spak.validators.problems.prototype import Parameter, Prototype
+from spak.validators.problems.prototype import Parameter, Prototype, parse
 from spak.validators.problems.session import Session, opened
 
 FOLDER = "specs/problems"
@@ -53,6 +54,20 @@ def text_of(name: str, given: Mapping[str, str]) -> str:
     return text
 
 
+def prototype_in(text: str) -> str:
+    """The prototype that a file names, read without running it; empty where it is no plain text in there."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if "prototype" in names and isinstance(node.value.value, str):
+                return node.value.value
+    return ""
+
+
 __all__ = [
     "MAX_SIZE",
     "MEASURED_BY",
@@ -66,6 +81,8 @@ __all__ = [
     "Session",
     "Tolerance",
     "opened",
+    "parse",
+    "prototype_in",
     "shipped",
     "text_of",
 ]
