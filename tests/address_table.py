@@ -76,6 +76,10 @@ TEAM_ROUTES = {
         EDITOR, "post", {"spec": "small", "name": "b", "cron": "0 6 * * *", "zone": "UTC", "missed": "skip"}
     ),
     "spak-schedule-do": Route(EDITOR, "post", {"do": "off"}, ("team", "schedule")),
+    "spak-trigger-list": Route(VIEWER),
+    "spak-trigger-new": Route(EDITOR, "post", {"spec": "small", "name": "b"}),
+    "spak-trigger": Route(VIEWER, args=("team", "trigger")),
+    "spak-trigger-do": Route(EDITOR, "post", {"do": "off"}, ("team", "trigger")),
     "spak-spec-list": Route(VIEWER),
     "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
     "spak-spec-import": Route(EDITOR, "post"),

@@ -12,6 +12,7 @@ from typing import Any
 from run_rows_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb.campaigns.actions import begin as begin_campaign
+from spakweb.folders import actions as folders
 from spakweb.incoming import actions as incoming
 from spakweb.reviews.actions import propose
 from spakweb.reviews.talk import comment
@@ -20,6 +21,7 @@ from spakweb.sources import actions as sources
 from spakweb.specs.actions import create_spec, set_tag
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams.models import Role
+from spakweb.triggers import actions as triggers
 
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
 TEXT = 'task A { step b: tool.run { cmd: "true" } }'
@@ -47,7 +49,8 @@ class Row:
     @property
     def of_team(self) -> bool:
         """Whether it is about what is of no spec."""
-        return self.teams or not {"spec", "run", "campaign", "schedule"} & {*self.parts}
+        of_spec = {"spec", "run", "campaign", "schedule", "trigger"}
+        return self.teams or not of_spec & {*self.parts}
 
     def __str__(self) -> str:
         return f"{self.method} {self.name.removeprefix('spak-api-')}"
@@ -57,6 +60,7 @@ COMMENT, SEEN = ("team", "spec", "number", "comment"), {"revision": 1}
 SPEC, RUN, SOURCE = ("team", "spec"), ("team", "run"), ("team", "source")
 SUITE, CAMPAIGN = ("team", "suite"), ("team", "campaign")
 EXPERIMENT = (*SUITE, "number")
+TRIGGER = ("team", "trigger")
 NUMBERED = (*SPEC, "number")
 TAG = (*SPEC, "tag")
 SCHEDULE = ("team", "schedule")
@@ -159,6 +163,24 @@ ROWS = (
     reads("source", SOURCE),
     writes("source-remove", ADMIN, "admin", SOURCE, answers=(204,)),
     writes("source-credentials", ADMIN, "admin", SOURCE, {}),
+    reads("folder", SOURCE),
+    writes("folder", ADMIN, "admin", SOURCE, {"branch": "main"}, also="edit"),
+    writes("folder-sync", EDITOR, "edit", SOURCE, answers=(202,)),
+    writes("folder-include", EDITOR, "edit", SOURCE, {"spec": "small"}, answers=(201,)),
+    writes("folder-remove", ADMIN, "admin", SOURCE, answers=(204,)),
+    writes("hook", ADMIN, "admin", SOURCE, answers=(409,)),
+    writes("hook-rotate", ADMIN, "admin", SOURCE),
+    writes("hook-remove", ADMIN, "admin", SOURCE, answers=(204,)),
+    Row("spak-api-hook-deliveries", "get", ADMIN, "admin", SOURCE),
+    # triggers
+    reads("triggers", listed=True),
+    writes("trigger-add", EDITOR, "admin", SPEC, {"name": "b"}, answers=(201,), also="start"),
+    writes("trigger-on", EDITOR, "admin", TRIGGER, also="start"),
+    writes("trigger-off", EDITOR, "admin", TRIGGER),
+    reads("trigger", TRIGGER),
+    writes("trigger-remove", EDITOR, "admin", TRIGGER, answers=(204,)),
+    writes("trigger-rotate", EDITOR, "admin", TRIGGER),
+    Row("spak-api-trigger-deliveries", "get", EDITOR, "admin", TRIGGER),
     # runs
     writes("bring", EDITOR, "start", SPEC, answers=(400,), kind="application/zip"),
     writes("kept-files", EDITOR, "start", SPEC, {"files": "none"}, answers=(204,)),
@@ -204,8 +226,11 @@ def world_of(cast: Any) -> dict[str, Any]:
     live = begun(cast.team, cast.spec.head, "live-run")
     source = sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"])
     receiver, _ = incoming.open_for(cast["alice"], source)
+    folders.set_up(cast["alice"], source, "main", "", "commit")
+    trigger, _ = triggers.add(cast["bob"], cast.spec, "deploy")
     return {
         "suite": "nightly", "campaign": 1, "source": source.name, "key": receiver.key,
+        "trigger": trigger.pk,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
         "schedule": schedules.add(cast["bob"], cast.spec, "nightly", "0 3 * * *").pk,

@@ -55,6 +55,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
     "spak-source-list": (f"{TEAM}/sources/",),
     "spak-schedule-list": (f"{TEAM}/schedules/",),
+    "spak-trigger-list": (f"{TEAM}/triggers/",),
+    "spak-trigger": (f"{TEAM}/triggers/1/",),
     "spak-source": (f"{TEAM}/sources/s/shop/",),
     "spak-spec-list": (
         f"{TEAM}/specs/", f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1",
@@ -92,12 +94,16 @@ MADE = """
 import sys
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
+from spakweb.folders import actions as folders
+from spakweb.folders import queue as folder_queue
 from spakweb.hooks import actions as hooks
+from spakweb.incoming import actions as incoming
 from spakweb.oidc import actions as oidc
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
+from spakweb.triggers import actions as triggers
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions as suites
 from spakweb.teams import actions as teams
@@ -112,9 +118,13 @@ spec.refresh_from_db()
 suites.begin(alice, suite, list(spec.versions.all()), 1, ["gate"])
 kit.begun(alice, spec, suite)
 hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
-sources.add(
+shop = sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
+folder_queue.send = lambda pk: None
+folders.set_up(alice, shop, "main", "specs", "commit")
+incoming.open_for(alice, shop)
+triggers.add(alice, team.specs.first(), "deploy", event="push", ref="main")
 schedules.add(alice, team.specs.first(), "nightly", "0 3 * * *", "Europe/Berlin")
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
 oidc.add(alice, team, oidc.Wanted("release", "github", "acme/shop", "main", "https://spak.example"))

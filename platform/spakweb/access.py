@@ -32,6 +32,7 @@ RIGHTS: dict[str, tuple[Role, str]] = {
     "spec.view": (Role.VIEWER, "specs and their versions"),
     "source.view": (Role.VIEWER, "sources"),
     "schedule.view": (Role.VIEWER, "schedules"),
+    "trigger.view": (Role.VIEWER, "triggers"),
     "suite.view": (Role.VIEWER, "suites"),
     "campaign.view": (Role.VIEWER, "campaigns"),
     "run.view": (Role.VIEWER, "runs"),
@@ -44,6 +45,7 @@ RIGHTS: dict[str, tuple[Role, str]] = {
     "run.answer": (Role.EDITOR, "answer them"),
     "run.control": (Role.EDITOR, "stop them"),
     "schedule.edit": (Role.EDITOR, "add schedules"),
+    "trigger.edit": (Role.EDITOR, "add triggers"),
     "source.sync": (Role.EDITOR, "sync a folder now"),
     "run.branch": (Role.EDITOR, "ask for a branch of their result"),
     "spec.tag": (Role.REVIEWER, "tag versions"),
@@ -67,7 +69,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "answer": frozenset({"run.answer"}),
     "edit": frozenset({"spec.edit", "spec.tag", "source.sync"}),
     "review": frozenset({"spec.propose"}),
-    "admin": frozenset({"source.manage", "schedule.edit", "audit.view"}),
+    "admin": frozenset({"source.manage", "schedule.edit", "trigger.edit", "audit.view"}),
 }
 """What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
 

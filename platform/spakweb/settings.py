@@ -117,6 +117,7 @@ INSTALLED_APPS = [
     "spakweb.hooks",
     "spakweb.incoming",
     "spakweb.folders",
+    "spakweb.triggers",
     "spakweb.oidc",
     "spakweb.telemetry",
     "spakweb.schedules",

@@ -37,6 +37,7 @@ urlpatterns = [
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/runs/<str:run>/", include("spakweb.sources.run_urls")),
     path("t/<slug:team>/schedules/", include("spakweb.schedules.urls")),
+    path("t/<slug:team>/triggers/", include("spakweb.triggers.urls")),
     path("t/<slug:team>/sources/", include("spakweb.sources.urls")),
     path("t/<slug:team>/sources/", include("spakweb.folders.urls")),
     path("t/<slug:team>/ci/", include("spakweb.oidc.urls")),

@@ -9,6 +9,7 @@ from django.urls import path
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
 from spakweb.api import views_campaigns as campaigns
+from spakweb.api import views_folders as folders
 from spakweb.api import views_incoming as incoming
 from spakweb.api import views_oidc as oidc
 from spakweb.api import views_reviews as reviews
@@ -21,6 +22,7 @@ from spakweb.api import views_specs as specs
 from spakweb.api import views_streams as streams
 from spakweb.api import views_suites as suites
 from spakweb.api import views_team as team
+from spakweb.api import views_triggers as triggers
 from spakweb.api import views_versions as versions
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
@@ -29,6 +31,7 @@ SUITE = "teams/<slug:team>/suites/<slug:suite>/"
 EXPERIMENT = f"{SUITE}experiments/<int:number>/"
 CAMPAIGN = "teams/<slug:team>/campaigns/<int:number>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
+TRIGGER = "teams/<slug:team>/triggers/<int:trigger>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
 SCHEDULE = "teams/<slug:team>/schedules/<int:schedule>/"
 
@@ -46,6 +49,22 @@ urlpatterns = [
     path(SOURCE, one(sources.SourceDetail), name="spak-api-source"),
     path(f"{SOURCE}remove/", one(sources.SourceRemove), name="spak-api-source-remove"),
     path(f"{SOURCE}credentials/", one(sources.SourceCredentials), name="spak-api-source-credentials"),
+    path(f"{SOURCE}folder/", one(folders.SourceFolder), name="spak-api-folder"),
+    path(f"{SOURCE}folder/sync/", one(folders.FolderSync), name="spak-api-folder-sync"),
+    path(f"{SOURCE}folder/include/", one(folders.FolderInclude), name="spak-api-folder-include"),
+    path(f"{SOURCE}folder/remove/", one(folders.FolderRemove), name="spak-api-folder-remove"),
+    path(f"{SOURCE}hook/", one(folders.SourceHook), name="spak-api-hook"),
+    path(f"{SOURCE}hook/rotate/", one(folders.SourceHookRotate), name="spak-api-hook-rotate"),
+    path(f"{SOURCE}hook/remove/", one(folders.SourceHookRemove), name="spak-api-hook-remove"),
+    path(f"{SOURCE}hook/deliveries/", one(folders.SourceHookDeliveries), name="spak-api-hook-deliveries"),
+    path("teams/<slug:team>/triggers/", one(triggers.TriggerList), name="spak-api-triggers"),
+    path(f"{SPEC}triggers/", one(triggers.TriggerAdd), name="spak-api-trigger-add"),
+    path(f"{TRIGGER}on/", one(triggers.TriggerOn), name="spak-api-trigger-on"),
+    path(f"{TRIGGER}off/", one(triggers.TriggerOff), name="spak-api-trigger-off"),
+    path(TRIGGER, one(triggers.TriggerDetail), name="spak-api-trigger"),
+    path(f"{TRIGGER}remove/", one(triggers.TriggerRemove), name="spak-api-trigger-remove"),
+    path(f"{TRIGGER}rotate/", one(triggers.TriggerRotate), name="spak-api-trigger-rotate"),
+    path(f"{TRIGGER}deliveries/", one(triggers.TriggerDeliveries), name="spak-api-trigger-deliveries"),
     path("teams/<slug:team>/specs/", one(specs.SpecList), name="spak-api-specs"),
     path(SPEC, one(specs.SpecDetail), name="spak-api-spec"),
     path(f"{SPEC}check/", one(specs.SpecCheck), name="spak-api-check"),

@@ -1,5 +1,5 @@
-"""Messages that other programs send: pushes of a source's repository. A signature stands in the place of a
-token."""
+"""Messages that other programs send: pushes of a source's repository, and what sets triggers off. A signature
+stands in the place of a token."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import method_decorator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from spakweb.api import shapes_incoming as shapes
 from spakweb.api.base import View
 from spakweb.bodies import HOOK_BYTES, too_long
 from spakweb.errors import Refused
@@ -22,14 +22,7 @@ from spakweb.incoming import actions
 from spakweb.incoming.actions import Message, Outcome
 from spakweb.incoming.models import Receiver
 from spakweb.teams import bearer
-
-
-class ReceivedShape(serializers.Serializer):
-    """What became of a message."""
-
-    state = serializers.ChoiceField(["done", "ignored", "held", "repeated"])
-    reason = serializers.CharField()
-    run = serializers.CharField(allow_null=True, help_text="The run that it started.")
+from spakweb.triggers import actions as triggers
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -44,7 +37,7 @@ class Receive(View):
     @extend_schema(
         operation_id="receive_webhook",
         request={"application/json": OpenApiTypes.OBJECT},
-        responses={200: ReceivedShape},
+        responses={200: shapes.ReceivedShape},
         auth=[],
     )
     def post(self, request: Request, key: str) -> HttpResponseBase:
@@ -75,4 +68,4 @@ def _body(asked: HttpRequest) -> bytes:
 
 
 def _handle(receiver: Receiver, message: Message) -> Outcome:
-    return pushed(receiver, message)
+    return pushed(receiver, message) if receiver.source_id else triggers.fire(receiver, message)

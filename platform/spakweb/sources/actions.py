@@ -104,16 +104,22 @@ def begin(user: Any, spec: Spec, name: str, ref: str = "", commit: str = "") -> 
 
     Raises: Refused `git.source_unknown`, `git.ref`, `git.ref_not_allowed`.
     """
-    access.require(user, "run.start", spec)
-    source = Source.objects.filter(team=spec.team, name=name).first() if name.isprintable() else None
-    if source is None:
-        hint = "The page Sources of the team lists them."
-        raise Refused("git.source_unknown", f"The team has no source {name[:40]!r}.", hint, 422)
+    source = find(user, spec, name)
     wanted = ref or refs.usual(source.patterns)
     refs.allowed(wanted, source.patterns)
     if commit and not refs.COMMIT.match(commit):
         raise Refused("git.ref", "A commit is named by all its 40 hexadecimal digits.", "git rev-parse", 422)
     return RunSource(source=source, name=source.name, url=source.url, ref=wanted, wanted=commit)
+
+
+def find(user: Any, spec: Spec, name: str) -> Source:
+    """A source that runs of the spec may begin from. Raises: Refused `git.source_unknown`."""
+    access.require(user, "run.start", spec)
+    source = Source.objects.filter(team=spec.team, name=name).first() if name.isprintable() else None
+    if source is None:
+        hint = "The page Sources of the team lists them."
+        raise Refused("git.source_unknown", f"The team has no source {name[:40]!r}.", hint, 422)
+    return source
 
 
 def _name(given: str) -> str:

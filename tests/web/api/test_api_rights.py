@@ -79,7 +79,7 @@ def world(first_cast: Any) -> dict[str, Any]:
     people = {role: cast.client(name) for role, name in PEOPLE.items()}
     programs = {role: program(cast[name], *access.SCOPES, team=cast.team) for role, name in PEOPLE.items()}
     scoped = {scope: program(cast["alice"], scope) for scope in access.SCOPES}
-    paired = program(cast["alice"], "admin", "start")
+    paired = {also: program(cast["alice"], "admin", also) for also in ("start", "edit")}
     limited = {
         spec: program(cast["alice"], *access.SCOPES, team=cast.team, specs=[spec])
         for spec in ("small", "another")
@@ -129,7 +129,7 @@ def test_roles_and_scopes(world: dict[str, Any], row: Row) -> None:
         may = row.scope in ("", scope) and not row.also
         assert answer.status_code in (row.answers if may else (403,)), (scope, answer)
     if row.also:
-        answer = ask(world["paired"], row, parts)
+        answer = ask(world["paired"][row.also], row, parts)
         assert answer.status_code in row.answers, "its two scopes"
         assert not answer.cookies
 

@@ -22,7 +22,6 @@ INSIDE = "a step of other actions, no request by itself"
 CLOCK = "the platform does it by itself"
 WORKER = "a worker does it, by its own token or on the host"
 BROWSER = "it belongs to a person's browser: drafts and kept views"
-LINKS = "it ties specs and a repository together, on the page of the source; pushes do the rest"
 OUT = "it sends what happens in the team to another address: an admin adds those"
 
 REASONS = {
@@ -30,14 +29,10 @@ REASONS = {
     "fleet": {
         "register": WORKER, "withdraw": WORKER, "heartbeat": WORKER, "leave": WORKER, "beat_here": WORKER,
     },
-    "folders": {"set_up": LINKS, "remove": LINKS, "include": LINKS, "sync_now": LINKS, "of": INSIDE},
     "hooks": {
         "add": OUT, "switch": OUT, "rotate": OUT, "remove": OUT, "test": OUT, "redeliver": OUT,
     },
-    "incoming": {
-        "open_for": ACCESS, "make": ACCESS, "rotate": ACCESS, "close": ACCESS, "renew": INSIDE,
-        "secret_of": INSIDE,
-    },
+    "incoming": {"make": INSIDE, "renew": INSIDE, "secret_of": INSIDE},
     "oidc": {"add": ACCESS, "remove": ACCESS},
     "reviews": {
         "judge": PERSON, "conflicts": PERSON, "decide": PERSON, "patched": INSIDE, "joined": INSIDE,
@@ -51,6 +46,7 @@ REASONS = {
         "delete": PERSON, "keep_view": BROWSER, "kept_files": INSIDE, "new_key": INSIDE, "labels_of": INSIDE,
     },
     "schedules": {"fire": CLOCK},
+    "sources": {"find": INSIDE},
     "specs": {
         "archive": PERSON, "draft_of": BROWSER, "unsaved_draft": BROWSER, "save_draft": BROWSER,
         "draft_moved": BROWSER, "drop_draft": BROWSER,

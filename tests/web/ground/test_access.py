@@ -54,6 +54,7 @@ from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import actions as teams
 from spakweb.teams import named_roles, tokens
 from spakweb.teams.models import Membership, Role
+from spakweb.triggers import actions as triggers
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -138,6 +139,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "schedule": schedules.add(cast["alice"], cast.spec, "nightly", "0 6 * * *").pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "rule": oidc.add(cast["alice"], cast.team, Wanted("a", "github", "a/b", "main", "x")).pk,
+        "trigger": triggers.add(cast["alice"], cast.spec, "deploy")[0].pk,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
@@ -201,6 +203,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
                 "webhook",
                 "source",
                 "schedule",
+                "trigger",
                 "rule",
             ),
             "branch",

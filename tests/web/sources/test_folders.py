@@ -8,22 +8,28 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.urls import reverse
 
+import signed_kit
 from sources_kit import Forge, Host, Repository, git
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.folders import actions, queue, reading, steps
 from spakweb.folders.models import Folder, FolderFile
+from spakweb.incoming import actions as incoming
 from spakweb.reviews import actions as reviews
 from spakweb.reviews import history
 from spakweb.reviews.models import Patch
 from spakweb.reviews.protection import protect
+from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
 from spakweb.sources.models import Source
 from spakweb.specs.actions import archive, create_spec, save_version
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Membership
+from spakweb.triggers import actions as triggers
+from spakweb.worker import execute
 
 SPEC = """\
 AGENT {name} LEVEL 1 {{
@@ -545,6 +551,52 @@ def test_no_hook_filter_or_attribute_of_the_repository_has_a_say(
     git(repository.folder, "config", "filter.evil.smudge", f"touch {trap}")
     assert synced(folder) == [("tune.spak", "created")]
     assert of("tune").head.text.encode() == spec() and not trap.exists()
+
+
+# ---- by signed messages
+
+
+def test_a_signed_push_makes_a_version_and_its_repetition_nothing(
+    cast: Any, folder: Folder, push: Push, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "send", steps.sync)  # a worker that is there at once
+    receiver, secret = incoming.open_for(cast["alice"], source)
+    address = reverse("spak-hook-receive", args=[receiver.key])
+    commit = push({"tune.spak": spec()})
+    body = signed_kit.push(commit=commit)
+    headers = signed_kit.github(secret, body)
+    assert signed_kit.post(address, body, headers).json()["state"] == "done"
+    assert of("tune").head.provenance["origin"]["commit"] == commit
+    changed(cast["bob"], "tune", spec(path="bob"))  # and that it goes out, whose push comes back
+    folder.refresh_from_db()
+    assert folder.commit != commit and of("tune").head.number == 2
+    body = signed_kit.push(commit=folder.commit)
+    assert signed_kit.post(address, body, signed_kit.github(secret, body)).json()["state"] == "done"
+    at = folder.commit
+    folder.refresh_from_db()
+    assert (folder.commit, folder.state, folder.result, of("tune").head.number) == (at, "same", [], 2)
+
+
+def test_a_signed_push_starts_a_run_on_its_commit(cast: Any, source: Source, repository: Repository) -> None:
+    text = """AGENT Deploy LEVEL 2 {
+  INPUTS { who: string }
+  START -> one
+  TASK one { step a: tool.write_file { path: "who.txt" content: "{{input.who}}" } }
+}
+"""
+    made = create_spec(cast["alice"], cast.team, "deploy", text)
+    trigger, secret = triggers.add(
+        cast["bob"], made, "main", event="push", ref="main", source="app", mapping={"who": "/pusher/name"}
+    )
+    address = reverse("spak-hook-receive", args=[trigger.receiver.key])
+    commit = repository.commit({"README.md": b"# App\n"})
+    body = signed_kit.push(commit=commit, pusher={"name": "mona"})
+    answer = signed_kit.post(address, body, signed_kit.github(secret, body))
+    run = Run.objects.get(key=answer.json()["run"])
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.begun_from.commit) == ("succeeded", commit), run.reason
+    assert run.inputs == {"who": "mona"}
 
 
 # ---- people

@@ -1,0 +1,1 @@
+"""Triggers: signed messages of other programs that begin runs, with inputs taken from the message."""
