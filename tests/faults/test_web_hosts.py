@@ -211,7 +211,7 @@ def test_the_runner_of_a_gpu_vanishes_with_its_run(site: Hosts) -> None:
     site.vanishes("gpu-1")
     go_on(site)
     site.wait(lambda: shown(site, key)[0] == "queued", "a run without a worker shows as running")
-    site.wait(lambda: "gpu-1 was last heard" in shown(site, key)[1], "nobody says that the runner is gone")
+    site.wait(lambda: "gpu-1 last reported" in shown(site, key)[1], "nobody says that the runner is gone")
     site.worker("gpu-2", "gpu.x1", first=A_GPU)
     site.wait(lambda: bool(site.query("SELECT 1 FROM fleet_runner WHERE name = 'gpu-2'")), "no gpu-2")
     assert done(site.ends(key)) == 3

@@ -160,7 +160,7 @@ def test_success_conditions_that_do_not_hold(tmp_path: Path, condition: str, sho
     run = start(tmp_path, text)
     run.advance("full_auto")
     found = [record for record, _ in run.ledger.read()]
-    wanted = f"the check of the success conditions failed{shown}: record {acts(found)[-1]}"
+    wanted = f"the success conditions do not hold{shown}: record {acts(found)[-1]}"
     assert causes.sentence(found) == wanted
     run.close()
 

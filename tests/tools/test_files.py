@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from spak import canon
+from spak.config import catalog
 from spak.errors import RunError
+from spak.lang import check, parse
 from spak.ports import Call
 from spak.tools import TOOLS
 
@@ -117,6 +119,16 @@ def test_a_refused_patch_changes_nothing(do: Any, workspace: Path) -> None:
     assert result.diagnostics[0]["hint"] and result.diagnostics[0]["line"] == 6
     assert (workspace / "a.py").read_text() == "x = 1\n"
     assert codes(do("apply_patch", patch=PATCH.replace("a.py", "../a.py"))) == ["patch.path"]
+
+
+def test_patterns_are_refused_where_paths_are_protected() -> None:
+    """`tests/*` would protect a file of that name alone, and so nothing."""
+    text = 'task T {\n  step a: tool.apply_patch { patch: "x" protect: ["tests/*"] }\n}\n'
+    found = {item.code: item for item in check(parse(text, "t.spak"), catalog())}
+    assert found["lang.argument"].line == 2
+    assert "patterns such as * are not supported" in found["lang.argument"].hint
+    plain = check(parse(text.replace("/*", ""), "t.spak"), catalog())
+    assert "lang.argument" not in {item.code for item in plain}
 
 
 def test_a_patch_leaves_alone_what_is_protected(do: Any, workspace: Path) -> None:

@@ -75,7 +75,7 @@ def _read(text: str, as_git: bool = True) -> list[FilePatch]:
     if as_git:
         _line_lengths(files)
     if not files:
-        refuse("empty", "no file is patched here", "send a unified diff or a JSON patch object")
+        refuse("empty", "it changes no file", "send a unified diff or a JSON patch object")
     _disjoint(files)
     return files
 
@@ -220,7 +220,8 @@ def _mismatch(hunk: Hunk, old: list[bytes], file: FilePatch) -> None:
     assert hunk.at is not None
     hint = "read the file again and make the patch from what it says now"
     if places:
-        hint = "the same lines are at line " + ", ".join(str(place + 1) for place in places[:3])
+        numbers = ", ".join(str(place + 1) for place in places[:3])
+        hint = f"the same lines are at line{'' if len(places) == 1 else 's'} {numbers}"
     else:
         for offset, line in enumerate(hunk.before):
             at = hunk.at + offset

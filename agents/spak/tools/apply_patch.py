@@ -40,10 +40,10 @@ class ApplyPatch:
                     "maxLength": 1 << 20,
                 },
                 "protect": {
-                    "description": "Files and folders that the patch may not touch.",
+                    "description": "Files and folders that the patch may not touch, by their paths.",
                     "type": "array",
                     "maxItems": 256,
-                    "items": {"type": "string", "minLength": 1, "maxLength": 4096},
+                    "items": {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^*?]+$"},
                 },
             },
             required=("patch",),

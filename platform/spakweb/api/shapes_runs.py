@@ -8,7 +8,7 @@ from rest_framework import serializers
 class ForkRequest(serializers.Serializer):
     """Where another run branches off: a record, the last entry of a task, or else the last effect."""
 
-    at = serializers.IntegerField(required=False, min_value=1, help_text="What came before it is taken over.")
+    at = serializers.IntegerField(required=False, min_value=1, help_text="The records before it are reused.")
     task = serializers.CharField(required=False, max_length=120)
     mode = serializers.CharField(required=False, max_length=12)
 

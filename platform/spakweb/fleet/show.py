@@ -148,15 +148,15 @@ def _why(run: Run, place: int, known: Sequence[Busy], full: bool) -> str:
         return f"{at}, which no runner serves"
     if not living:
         last = max(serving, key=lambda busy: busy.runner.seen_at or busy.runner.registered_at).runner
-        heard = f"was last heard {_clock(last.seen_at)}" if last.seen_at else "was never heard"
+        heard = f"last reported {_clock(last.seen_at)}" if last.seen_at else "never reported"
         return f"{at}, runner {last.name} {heard}"
     if run.reason and run.state == State.QUEUED:
         return f"{at}, tried again within a minute: {run.reason}"
     if full:
-        return f"{at}, the team has as many under way as it may: {settings.TEAM_RUNS}"
+        return f"{at}, the team already runs as many at once as it may: {settings.TEAM_RUNS}"
     if any(not busy.full for busy in living):
         if run.holder:
-            return f"{at}; the runner that had it is gone, a free one takes it up within seconds"
+            return f"{at}; its runner is gone, and a free one continues it within seconds"
         return f"{at}; a runner is free to take it"
     longest = min(living, key=lambda busy: busy.since or timezone.now())
     return f"{at}, runner {longest.runner.name} busy since {_clock(longest.since)}"

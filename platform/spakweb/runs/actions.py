@@ -186,10 +186,10 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
         if earlier is not None:
             if (earlier.kind, earlier.body, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
                 return earlier
-            raise _late(f"{earlier.by} {CONTROL_WORDS[earlier.kind]}")
+            raise _late(f"{earlier.by} was first and {CONTROL_WORDS[earlier.kind]}")
         waiting = (now.summary or {}).get("waiting") or {}
         if waiting.get("id") != of:
-            raise _late("The run waits for this no more")
+            raise _late("The run is no longer waiting for this")
         if kind == "answer" and waiting.get("kind") == "approval":
             raise Refused("web.run_approval", "The run waits for an approval.", "A reviewer gives it.", 409)
         if kind == "call" and backend and not now.backend:
@@ -211,7 +211,7 @@ def _own(run: Run) -> None:
 
 def _late(why: str) -> Refused:
     return Refused(
-        "web.run_answered", f"{why}: yours was not taken.", "The page shows its present state.", 409
+        "web.run_answered", f"{why}: your answer was not used.", "The page shows the run as it is now.", 409
     )
 
 

@@ -39,15 +39,15 @@ class Survey:
         self._asked = float("-inf")
         self._thread: threading.Thread | None = None
 
-    def seen(self) -> tuple[Seen, ...]:
-        """Every backend, those that work first."""
+    def seen(self, patience_s: float | None = None) -> tuple[Seen, ...]:
+        """Every backend, those that work first; waits PATIENCE_S or so long for the first answer."""
         with self._lock:
             thread = self._thread
             if thread is None and time.monotonic() - self._asked > FRESH_S:
                 thread = self._thread = threading.Thread(target=self._ask, name="backends", daemon=True)
                 thread.start()
         if thread is not None and not self._found:
-            thread.join(PATIENCE_S)
+            thread.join(PATIENCE_S if patience_s is None else patience_s)
         found = self._found or tuple(Seen(name, None) for name in BACKENDS)
         return tuple(sorted(found, key=lambda one: (one.works is False, one.name)))
 

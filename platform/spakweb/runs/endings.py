@@ -12,50 +12,50 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 WORDS = {
-    "run.cancelled": "somebody cancelled it",
-    "run.empty": "the name of the program that a step should run is empty",
-    "run.env": "a step sets a variable that no environment can hold",
+    "run.cancelled": "it was cancelled",
+    "run.empty": "a step names no program to run",
+    "run.env": "a step sets an environment variable that the system does not accept",
     "run.empty_task": "the task has nothing to do",
-    "run.imported": "it was imported, and its rules are not those of this platform",
-    "run.fork": "there is no such record to fork at",
+    "run.imported": "it was imported, and its rules differ from those of this platform",
+    "run.fork": "the record to fork at does not exist",
     "run.interrupted": "it was interrupted",
-    "run.invariant": "a step broke the task's invariant, and its changes were undone",
-    "run.no_approval": "it waits for no approval",
-    "run.no_candidates": "there was nothing left to try",
-    "run.no_route": "the task failed, and the spec names no task to go on with then",
-    "run.not_waiting": "it waits for no answer",
+    "run.invariant": "a step broke the task's invariant, and its changes were rolled back",
+    "run.no_approval": "it is not waiting for an approval",
+    "run.no_candidates": "there were no candidates left to try",
+    "run.no_route": "the task failed, and the spec has no next task for that",
+    "run.not_waiting": "it is not waiting for an answer",
     "run.not_a_number": "a condition compares a text with a number",
-    "run.poll_limit": "what a step waited for did not come in as many tries as it may make",
-    "run.rollbacks": "the same thing failed and was undone too many times in a row",
-    "run.success_unmet": "all steps were done, and the success conditions do not hold",
-    "run.unbound_variable": "a step needs a variable that has no value",
-    "run.unhandled_trigger": "the task ended in a way for which the spec names no task to go on with",
-    "run.watchdog_loop": "it went round in a loop: the same steps with the same results, without progress",
-    "run.no_spec": "the version of its spec is gone",
-    "budget.elapsed": "its time is used up",
-    "budget.retries": "the task failed as often as it may be tried",
-    "budget.steps": "it made as many steps as it may",
-    "budget.cost": "its money is used up, or the next call could pass it",
-    "budget.tokens": "its tokens are used up, or the next prompt would use them up",
-    "budget.window": "a prompt does not fit the model's window",
-    "policy.changed": "what was permitted changed before it was done",
-    "policy.denied": "no rule permits what it wanted to do",
-    "policy.forbidden": "a rule forbids what it wanted to do",
-    "policy.observation": "what was seen of the files or hosts makes no sense",
-    "policy.rounds": "the rules had ever more questions about one action",
-    "policy.not_in_tools": "a plan asked for a tool that the task does not list",
-    "policy.unknown_tool": "a plan asked for a tool that does not exist",
-    "secret.unknown": "a secret that it names is not known on this host",
-    "secret.judged": "a secret was named where its value would have had to be judged",
-    "plan.malformed": "a plan could not be read",
-    "answer.atom": "an answer that should be a fact is none",
-    "tool.crash": "a tool crashed, and its changes were undone",
+    "run.poll_limit": "a step polled as often as it may, and what it waited for did not come",
+    "run.rollbacks": "the same thing failed and was rolled back too many times in a row",
+    "run.success_unmet": "the success conditions do not hold",
+    "run.unbound_variable": "a step uses a variable that has no value",
+    "run.unhandled_trigger": "the task ended with a trigger for which the spec has no edge",
+    "run.watchdog_loop": "it was in a loop: the same steps gave the same results, without progress",
+    "run.no_spec": "the version of its spec no longer exists",
+    "budget.elapsed": "its time limit is reached",
+    "budget.retries": "the task was retried as often as it may be",
+    "budget.steps": "its step limit is reached",
+    "budget.cost": "its cost limit is reached, or the next call could exceed it",
+    "budget.tokens": "its token limit is reached, or the next prompt would exceed it",
+    "budget.window": "a prompt does not fit into the model's context window",
+    "policy.changed": "what is permitted changed before the action ran",
+    "policy.denied": "no rule permits an action that it proposed",
+    "policy.forbidden": "a rule forbids an action that it proposed",
+    "policy.observation": "an observation of files or hosts is not valid",
+    "policy.rounds": "the policy asked for more observations about one action than it may",
+    "policy.not_in_tools": "a plan uses a tool that the task does not list",
+    "policy.unknown_tool": "a plan uses a tool that does not exist",
+    "secret.unknown": "a secret that it uses does not exist on this host",
+    "secret.judged": "a secret is used where the policy would have to read its value",
+    "plan.malformed": "a plan could not be parsed",
+    "answer.atom": "an answer is not the fact that was asked for",
+    "tool.crash": "a tool crashed, and its changes were rolled back",
     "tool.exit": "a command did not end with exit 0",
     "tool.launcher": "the sandbox could not start a tool",
-    "tool.limit": "a tool passed a limit of its sandbox, and its changes were undone",
-    "tool.oom": "a tool used more memory than it may, and its changes were undone",
-    "tool.timeout": "a tool took longer than it may, and its changes were undone",
-    "tool.unknown": "it is unknown how a tool ended, and its changes were undone",
+    "tool.limit": "a tool exceeded a limit of its sandbox, and its changes were rolled back",
+    "tool.oom": "a tool exceeded its memory limit, and its changes were rolled back",
+    "tool.timeout": "a tool exceeded its time limit, and its changes were rolled back",
+    "tool.unknown": "it is unknown how a tool ended, and its changes were rolled back",
     "validator.void": "a measurement could not be made",
 }
 FAMILIES = {
@@ -67,11 +67,11 @@ FAMILIES = {
     "measure": "a measurement failed",
     "patch": "a patch could not be applied",
     "plan": "a plan could not be used",
-    "policy": "the rules do not permit what it wanted to do",
-    "recall": "what was recalled from memory does not exist",
+    "policy": "the rules do not permit an action that it proposed",
+    "recall": "something that it recalled from memory does not exist",
     "tool": "a tool failed",
     "unavailable": "something that it needs is unavailable",
-    "upload": "the files that were brought for it cannot be used",
+    "upload": "its files cannot be used",
     "validator": "a validator failed",
     "workspace": "its files could not be read or written",
 }
@@ -90,13 +90,16 @@ def in_words(reason: str) -> str:
 
 
 def sentence(word: str, task: str, codes: list[str], cause: str) -> str:
-    """`Failed in repair: a phrase. The cause with its records.`"""
+    """`Failed in repair: a phrase. The cause with its records.` A cause that says what the phrase does stands
+    alone."""
     where = f"{word} in {task}" if task else word
     phrases = list(dict.fromkeys(filter(None, map(words, codes)))) or codes or ["no reason is recorded"]
-    first = cause.partition(" ")[0]
-    shown = cause if "_" in first else f"{cause[:1].upper()}{cause[1:]}"  # the name of a tool stays as it is
-    why = f" {shown.rstrip('.')}." if cause else ""
-    return f"{where}: {'; '.join(phrases)}.{why}"
+    why = cause.rstrip(".")
+    if len(phrases) == 1 and why.startswith(phrases[0]):
+        return f"{where}: {why}."
+    first = why.partition(" ")[0]
+    shown = why if "_" in first else f"{why[:1].upper()}{why[1:]}"  # the name of a tool stays as it is
+    return f"{where}: {'; '.join(phrases)}.{f' {shown}.' if why else ''}"
 
 
 def linked(text: str, address: str) -> SafeString:

@@ -56,10 +56,10 @@ def points(run: Run) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     asked = last_question(run)
     if asked:
-        text = f"Asks {asked[1]} again. All before record {asked[0]} is taken over."
+        text = f"Asks {asked[1]} again. Records before {asked[0]} are reused."
         found.append({"at": asked[0], "word": "From the last question", "text": text})
     at = entered(RunRecord.objects.filter(run=run), run.task) if run.task else None
     if at:
-        text = f"Does {run.task} again. All before record {at} is taken over."
+        text = f"Runs {run.task} again. Records before {at} are reused."
         found.append({"at": at, "word": "From this task", "text": text})
     return found

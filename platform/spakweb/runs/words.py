@@ -25,7 +25,7 @@ WORDS = {
     "cancelled": "Cancelled",
 }
 """How people read the states of a run; the same words on pills, nodes, bars."""
-FINER = {"unchecked": "Completed, unchecked", "allowed": "Passed with warnings"}
+FINER = {"unchecked": "Completed, unchecked", "allowed": "A step failed"}
 """Shown in place of "Succeeded": of a run whose result nothing checked, and of a task in which a step failed
 that was allowed to."""
 MODES = {"stepwise": "step by step", "semi_auto": "semi-automatic", "full_auto": "automatic"}

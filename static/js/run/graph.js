@@ -1,7 +1,7 @@
 // The graph of a run: states of its nodes, how often each edge was taken. Takes [task, state, visits] and
 // [from, signal, to, times, slips]; changes attributes of the drawing that the server made, and no place in it.
 
-const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "with warnings", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "a step failed", failed: "failed", refused: "refused", cancelled: "cancelled" };
 const LARGE = 300;
 const NAMES = { succeeded: "done" };
 
@@ -84,6 +84,7 @@ export class Graph {
       if (!label) continue;
       label.text.textContent = `${label.trigger} ${times}×`;
       label.text.dataset.count = times;
+      if (slips) label.text.dataset.slips = slips;
       const title = edge?.querySelector("title");
       if (slips && title) title.textContent = `${title.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
       if (label.ground) changed.push(label);

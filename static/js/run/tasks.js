@@ -4,7 +4,7 @@
 import { byId, span } from "./dom.js";
 import { Graph } from "./graph.js";
 
-export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", unchecked: "Completed, unchecked", allowed: "Passed with warnings", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
+export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", unchecked: "Completed, unchecked", allowed: "A step failed", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
 
 // Tokens and what they cost, in the words of the server; cost in billionths of a dollar.
 function spent(tokens, cost) {

@@ -3,12 +3,23 @@
 
 export class TooMuch extends Error {}
 
+// Folders that tools make again, and that are large: left out unless they are asked for.
+const MADE = new Set([".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox"]);
+
 export class Counted {
-  constructor(mostFiles, mostBytes) {
+  constructor(mostFiles, mostBytes, whole = false) {
     this.mostFiles = mostFiles;
     this.mostBytes = mostBytes;
+    this.whole = whole;
+    this.left = new Set();
     this.entries = [];
     this.bytes = 0;
+  }
+
+  leaves(folder) {
+    if (this.whole || !MADE.has(folder)) return false;
+    this.left.add(folder);
+    return true;
   }
 
   add(path, file) {
@@ -21,14 +32,22 @@ export class Counted {
 
 // The files of an <input>; those of a folder come with its name in front of their paths.
 export function fromInput(files, counted) {
-  for (const file of files) counted.add(file.webkitRelativePath ? file.webkitRelativePath.split("/").slice(1).join("/") : file.name, file);
+  for (const file of files) {
+    const path = file.webkitRelativePath.split("/").slice(1);
+    if (path.slice(0, -1).some((folder) => counted.leaves(folder))) continue;
+    counted.add(path.join("/") || file.name, file);
+  }
   const folder = files[0]?.webkitRelativePath.split("/")[0];
   return folder || files[0].name;
 }
 
-// What was dropped. One folder alone stands for its contents. Gives what to call it.
-export async function fromDrop(items, counted) {
-  const tops = [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+// What was dropped; to be asked for while the event is under way.
+export function entriesOf(items) {
+  return [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+}
+
+// The files of what was dropped. One folder alone stands for its contents. Gives what to call it.
+export async function fromDrop(tops, counted) {
   const only = tops.length === 1 && tops[0].isDirectory;
   for (const top of tops) await walk(top, only ? "" : top.name, counted);
   return tops[0]?.name ?? "";
@@ -39,6 +58,7 @@ async function walk(entry, path, counted) {
     counted.add(path, await new Promise((found, failed) => entry.file(found, failed)));
     return;
   }
+  if (path && counted.leaves(entry.name)) return;
   const reader = entry.createReader();
   for (;;) {
     const some = await new Promise((found, failed) => reader.readEntries(found, failed));

@@ -2,7 +2,7 @@
 // listed with what the server found. The form then names them by key, so that an error in another field does
 // not lose them. Without this script the form itself brings a zip or some files.
 
-import { Counted, fromDrop, fromInput, TooMuch } from "./chosen.js";
+import { Counted, entriesOf, fromDrop, fromInput, TooMuch } from "./chosen.js";
 import { pack, Unreadable } from "./zip.js";
 
 const box = document.getElementById("run-files");
@@ -26,9 +26,11 @@ class Files {
     for (const name of ["dragleave", "drop"]) this.drop.addEventListener(name, () => this.drop.classList.remove("over"));
     this.drop.addEventListener("drop", (event) => {
       event.preventDefault();
-      const items = event.dataTransfer.items;
-      this.bring((counted) => fromDrop(items, counted));
+      const tops = entriesOf(event.dataTransfer.items);
+      this.bring((counted) => fromDrop(tops, counted));
     });
+    this.whole = box.querySelector("[data-whole]");
+    this.whole.addEventListener("click", () => this.bring(this.collect, true));
   }
 
   chosen(input) {
@@ -38,19 +40,21 @@ class Files {
     this.bring(async (counted) => fromInput(files, counted));
   }
 
-  async bring(collect) {
-    const turn = ++this.turn, counted = new Counted(Number(box.dataset.mostFiles), Number(box.dataset.mostBytes));
+  async bring(collect, whole = false) {
+    const turn = ++this.turn, counted = new Counted(Number(box.dataset.mostFiles), Number(box.dataset.mostBytes), whole);
+    this.collect = collect;
+    this.whole.hidden = true;
     this.busy(true);
     try {
-      this.say("Reading the files.");
+      this.say("Reading the files...");
       const name = await collect(counted);
-      if (!counted.entries.length) throw new TooMuch("There is no file in it. Choose files, a folder or a zip.");
+      if (!counted.entries.length) throw new TooMuch("It has no files. Choose files, a folder or a zip.");
       const only = counted.entries.length === 1 && /\.zip$/i.test(name) ? counted.entries[0].file : null;
       const file = only ?? (await pack(counted.entries, (done) => { if (turn === this.turn) this.say(`Packing: ${done} of ${counted.entries.length} files.`); }));
       if (turn !== this.turn) return;
-      this.say("Sending the files.");
+      this.say("Uploading the files...");
       const found = await this.send(file, only ? name : `${name}.zip`, !only);
-      if (turn === this.turn) this.show(found, only ? name : name.replace(/\.zip$/, ""));
+      if (turn === this.turn) this.show(found, only ? name : name.replace(/\.zip$/, ""), [...counted.left]);
     } catch (error) {
       if (turn === this.turn) this.say(sentence(error), true);
     }
@@ -68,7 +72,7 @@ class Files {
     throw new TooMuch(said ? `${said.message} ${said.hint}`.trim() : answer.status === 413 ? "The files are larger than this server takes." : `The server could not take the files (${answer.status}).`);
   }
 
-  show(found, name) {
+  show(found, name, left) {
     this.choice.querySelector("input").value = found.key;
     this.choice.querySelector("input").checked = true;
     this.choice.querySelector("b").textContent = name;
@@ -78,7 +82,8 @@ class Files {
     if (found.files > found.shown.length) this.list.append(Object.assign(document.createElement("li"), { textContent: `and ${(found.files - found.shown.length).toLocaleString("en")} more` }));
     this.list.parentElement.hidden = false;
     box.querySelector("[data-keep]").hidden = false;
-    this.say(`The server has ${found.files === 1 ? "the file" : `all ${found.files.toLocaleString("en")} files`}.${found.left_out ? ` ${found.left_out} were left out: they are no part of the files.` : ""}${found.folder ? ` The folder ${found.folder} around them was left out.` : ""}`);
+    this.whole.hidden = !left.length;
+    this.say(`Uploaded ${found.files.toLocaleString("en")} ${found.files === 1 ? "file" : "files"}.${left.length ? ` Left out: ${left.join(", ")}.` : ""}${found.left_out ? ` Left out: ${found.left_out} that belong to SPAK or the zip program.` : ""}${found.folder ? ` The files are used without the folder ${found.folder} around them.` : ""}`);
   }
 
   say(words, wrong = false) {
@@ -93,9 +98,9 @@ class Files {
 }
 
 function sentence(error) {
-  if (error instanceof Unreadable) return `${error.message} changed or went away while it was read. Nothing was sent: choose the files again.`;
+  if (error instanceof Unreadable) return `${error.message} changed or went away while it was read. Nothing was uploaded: choose the files again.`;
   if (error instanceof TooMuch) return error.message;
-  return "The files could not be sent: the server cannot be reached, or the files changed while they were read. Choose them again.";
+  return "The files could not be uploaded: the server cannot be reached, or the files changed while they were read. Choose them again.";
 }
 
 function size(bytes) {

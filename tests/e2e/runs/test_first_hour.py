@@ -47,6 +47,7 @@ FILES = {
     "check.py": "from lib.order import ORDER\nfrom price import total\nassert total(ORDER) == 6\n",
     "lib/order.py": "ORDER = [1, 2, 3]\n",
     "Lies mich – 読む.txt": "any script\n",
+    ".venv/lib/site.py": "made by a tool\n",
 }
 WRONG = "--- a/price.py\n+++ b/price.py\n@@ -1,1 +1,1 @@\n-nothing\n+else\n"
 
@@ -139,7 +140,7 @@ def test_the_first_hour(
     new_spec(page, "repair my shop", REPAIR)
     expect(page.locator("#run-files")).to_contain_text("No files")
     dragged(alice, folder, "#run-files .drop")
-    expect(page.locator("#run-files [data-note]")).to_have_text("The server has all 4 files.")
+    expect(page.locator("#run-files [data-note]")).to_have_text("Uploaded 4 files. Left out: .venv.")
     page.click("#run-files summary")
     expect(page.locator("#run-files [data-list]")).to_contain_text("lib/order.py")
     assert alice.flaws() == []
@@ -246,6 +247,13 @@ def test_too_much_and_what_cannot_be_read_is_told_before_it_is_sent(person: Pers
     page.set_input_files("#run-files [multiple]", two)
     expect(note).to_contain_text("There are more than 1 files")
     page.reload()
+    (tmp_path / "shop" / "__pycache__").mkdir(parents=True)
+    for name in ("a.py", "__pycache__/a.pyc"):
+        (tmp_path / "shop" / name).write_text("x")
+    page.set_input_files("#run-files [webkitdirectory]", tmp_path / "shop")
+    expect(note).to_have_text("Uploaded 1 file. Left out: __pycache__.")
+    page.click("button:has-text('Include the folders that were left out')")
+    expect(note).to_have_text("Uploaded 2 files.")
     (tmp_path / "gone.txt").write_text("here")
     page.evaluate(HELD)
     page.set_input_files("#run-files [multiple]", tmp_path / "gone.txt")

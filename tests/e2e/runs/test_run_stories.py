@@ -88,7 +88,7 @@ def test_from_the_form_to_the_end(person: Person, begin: Begin) -> None:
     page = alice.page
     ends(alice, "Succeeded")
     expect(page.locator('#run-graph [data-task="Hello"]')).to_have_attribute("data-state", "done")
-    expect(page.locator("#run-outcome")).to_have_text("Ended in Hello with success.")
+    expect(page.locator("#run-outcome")).to_have_text("Succeeded in Hello.")
     expect(page.locator("#said")).to_contain_text("Succeeded")
     page.click("button:has-text('Replay and verify')")
     expect(page.locator("#checked")).to_contain_text("chain whole, replay equal")
@@ -165,7 +165,7 @@ def test_a_fork_beside_its_parent(person: Person, begin: Begin) -> None:
     page.click(".detail-side .tabs >> text=Records")
     page.locator("#records li:has-text('route') a").last.click()
     page.click("#record a:has-text('Fork from here')")
-    expect(page.locator("#taken")).to_contain_text("Taken from the record")
+    expect(page.locator("#taken")).to_contain_text("Reused from the parent")
     expect(page.locator(".fork-steps")).to_contain_text("Hello/greet")
     page.click("button:has-text('Fork at record')")
     ends(alice, "Succeeded")

@@ -196,7 +196,7 @@ def test_why_a_run_waits(cast: Any, queued: Callable[..., Run]) -> None:
     runs = [queued(key, 9 - number) for number, key in enumerate("abcdefghijk")]
     assert show.why_waits(runs[0]) == "first for gpu, which no runner serves"
     actions.register("one", ["gpu"])
-    assert show.why_waits(runs[0]) == "first for gpu, runner one was never heard"
+    assert show.why_waits(runs[0]) == "first for gpu, runner one never reported"
     Runner.objects.all().delete()
     beat()
     assert show.why_waits(runs[0]) == "first for gpu; a runner is free to take it"
@@ -204,7 +204,7 @@ def test_why_a_run_waits(cast: Any, queued: Callable[..., Run]) -> None:
     assert show.why_waits(runs[2]).startswith("third for gpu, runner one busy since ")
     assert show.why_waits(runs[10]).startswith("number 11 for gpu")
     Runner.objects.update(seen_at=timezone.now() - timedelta(days=2))
-    assert show.why_waits(runs[2]).startswith("third for gpu, runner one was last heard 20")
+    assert show.why_waits(runs[2]).startswith("third for gpu, runner one last reported 20")
     assert show.why_waits(queued("done", 1, state="succeeded")) == ""
 
 
@@ -215,7 +215,7 @@ def test_why_a_run_waits_though_a_runner_is_free(
     beat(slots=4)
     hold(queued("held", 1), "host:one")
     run = queued("next")
-    assert show.why_waits(run) == "first for gpu, the team has as many under way as it may: 1"
+    assert show.why_waits(run) == "first for gpu, the team already runs as many at once as it may: 1"
     theirs = queued("theirs", team=cast.other_team)
     assert show.why_waits(theirs) == "second for gpu; a runner is free to take it"
     run.reason, settings.TEAM_RUNS = "unavailable.sandbox: no engine", 16
@@ -243,7 +243,7 @@ def test_a_lease_that_ran_out_is_not_busy(cast: Any, queued: Callable[..., Run])
     (busy,) = show.runners(cast.team)
     assert not busy.runs and busy.since is None
     run.refresh_from_db()
-    gone = "the runner that had it is gone, a free one takes it up within seconds"
+    gone = "its runner is gone, and a free one continues it within seconds"
     assert show.why_waits(run) == f"first for gpu; {gone}"
 
 

@@ -120,7 +120,7 @@ NOT_TAKEN: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"text": WRONG.replace("slug.py", "tests/test_slug.py")}, 422, "test_slug.py does not have"),
     ({"text": "--- /dev/null\n+++ b/result.txt\n@@ -0,0 +1 @@\n+PASS\n"}, 422, "must stay as it is"),
     ({"text": "--- a/gone.py\n+++ b/gone.py\n@@ -1 +1 @@\n-a\n+b\n"}, 422, "there is no file gone.py"),
-    ({"text": "no patch at all"}, 422, "no file is patched here"),
+    ({"text": "no patch at all"}, 422, "it changes no file"),
     (edits(("slug.py", SLUG)), 400, "Nothing is changed"),
     (edits(("../x", "1")), 400, "no name for a file"),
     (edits(("slug.py", "x")) | {"text": FIX}, 400, "edited files and pasted a patch"),
@@ -142,7 +142,7 @@ def test_a_patch_that_fits_twice_says_so(waits: Any, post: Post) -> None:
     run = waits(ASKING, "talk")
     twice = "--- a/a.txt\n+++ b/a.txt\n@@ -3,1 +3,1 @@\n-same\n+new\n"
     text = post(run, text=twice).content.decode()
-    assert "The same lines are at line 1, 2" in text
+    assert "The same lines are at lines 1, 2" in text
     assert not run.commands.exists()
 
 
@@ -152,8 +152,10 @@ def test_two_who_answer_at_once(waits: Any, post: Post) -> None:
     assert post(run, text=FIX).status_code == 302
     late = post(run, by="bob", **edits(("slug.py", "of bob")))
     assert late.status_code == 409
-    assert "Alice" in late.content.decode() or "alice" in late.content.decode()
-    assert run.commands.count() == 1
+    text = late.content.decode()
+    assert f"{run.commands.get().by} was first and answered it: your answer was not used." in text
+    kept = text[text.index("What you typed") : text.index('id="run-ask"')]
+    assert "slug.py" in kept and "of bob</textarea>" in kept
 
 
 def test_what_the_run_refused_is_told_at_the_next_question(waits: Any, post: Post, cast: Any) -> None:

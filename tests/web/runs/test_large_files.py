@@ -128,10 +128,10 @@ def test_a_check_that_breaks_says_so(
 def test_a_fork_that_takes_over_many_records_says_so(cast: Any, ran: Callable[..., Run]) -> None:
     parent = ran()
     made = fork(cast["alice"], parent, 3)
-    assert "Waits to begin" in run_parts.outcome(made)
+    assert "Waiting to start" in run_parts.outcome(made)
     Run.objects.filter(pk=made.pk).update(holder="w", lease_until=timezone.now() + timedelta(seconds=9))
     made.refresh_from_db()
-    assert run_parts.outcome(made) == f"Takes over the records of {parent.key} before record 3."
+    assert run_parts.outcome(made) == f"Copies the records of {parent.key} before record 3."
 
 
 @pytest.mark.parametrize(("wanted", "state"), [("cancel", State.CANCELLED), ("pause", State.SUCCEEDED)])

@@ -14,6 +14,8 @@ from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import decode
 from spakweb.ledger import workspaces
+from spakweb.runs import backends
+from spakweb.runs.backends import Seen
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import run_parts
 from spakweb.worker import execute, open_run
@@ -36,6 +38,7 @@ def test_answering_moves_the_run_on(cast: Any, ran: Ran) -> None:
     assert (workspaces.folder_of(run.key) / "workspace" / "word.txt").read_text() == "a\nb"
     late = client.post(url("spak-run-answer", run), {"of": of, "text": "late"})
     assert late.status_code == 409
+    assert "late</textarea>" in body(late)  # though the run has no form any more
 
 
 def test_without_a_backend_calling_it_says_so(cast: Any, ran: Ran) -> None:
@@ -45,6 +48,21 @@ def test_without_a_backend_calling_it_says_so(cast: Any, ran: Ran) -> None:
     execute.advance(run.key)
     text = body(client.get(url("spak-run", run)))
     assert "no backend is set up where this run executes" in text and "<textarea" in text
+
+
+def test_the_form_of_a_question_says_which_backends_work(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Seen("manual", True), Seen("recorded", True), Seen("local", True), Seen("ollama", False, "off")]
+    run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
+    monkeypatch.setattr(backends, "seen", lambda patience_s: rows)
+    text = body(client.get(url("spak-run", run)))
+    assert ">local</option>" in text and ">ollama (not available here)</option>" in text
+    assert "No backend works on this host" not in text and ">manual</option>" not in text
+    rows[2] = Seen("local", False, "not installed")
+    assert "No backend works on this host" in body(client.get(url("spak-run", run)))
+    rows[2] = Seen("local", None)
+    assert "No backend works on this host" not in body(client.get(url("spak-run", run)))
 
 
 def test_a_run_without_a_backend_takes_the_one_that_is_called(cast: Any, ran: Ran) -> None:
@@ -84,7 +102,7 @@ def test_who_stopped_it_is_named_and_its_like_is_a_click_away(cast: Any, ran: Ra
     client.post(url("spak-run-control", run), {"do": "cancel"})
     execute.advance(run.key)
     page = body(client.get(url("spak-run", run)))
-    assert f"{cast['bob']} cancelled it." in page
+    assert f"Cancelled by {cast['bob']}." in page
     run.refresh_from_db()
     form = body(client.get(run_parts.retry_address(run)))
     assert 'value="7"' in form and 'value="a&amp;b"' in form and "Run again" in page
@@ -134,7 +152,7 @@ def test_a_fork_says_what_it_takes_over_and_does_so(cast: Any, ran: Ran) -> None
     assert child.state == State.SUCCEEDED
     assert f'forked from <a href="{run_parts.address(run)}"' in body(client.get(url("spak-run", child)))
     whole = body(client.get(url("spak-run-fork", run), {"at": run.count}))
-    assert "Nothing: all that the parent did is taken over" in whole
+    assert "Nothing: everything the parent did is reused" in whole
     for wrong in ({"at": 0}, {"at": 999}, {"task": "Nowhere"}):
         assert client.get(url("spak-run-fork", run), wrong).status_code == 404
     assert client.post(url("spak-run-fork-go", run), {"at": at, "mode": "x"}).status_code == 400

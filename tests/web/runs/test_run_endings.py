@@ -95,7 +95,7 @@ def test_what_nothing_checked_is_no_success_of_a_spec(cast: Any, ran: Ran) -> No
     unchecked, checked = ran(UNCHECKED), ran(ALLOWED)
     assert (unchecked.state, checked.state) == ("succeeded", "succeeded")
     assert "Nothing checked the result" in run_parts.outcome(unchecked)
-    assert run_parts.outcome(checked) == "Ended in Look with success."
+    assert run_parts.outcome(checked) == "Succeeded in Look."
     assert 'class="outcome unchecked"' in page(cast, unchecked)
     found = {one.name: one for one in dashboards.health(cast.team)}
     one = found[unchecked.name]
@@ -135,7 +135,15 @@ def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> Non
     assert bars["good"] == ("succeeded", 0)
     text = page(cast, run)
     assert f"Exit {bars['bad'][1]}, and went on" in text and 'class="bar allowed"' in text
-    assert "1 step failed and went on" in text and "Passed with warnings" in text
+    assert "1 step failed and went on" in text and "A step failed" in text
+
+
+def test_places_of_the_scale_differ_after_minutes_too() -> None:
+    for idle in (66_000, 3_725_000):
+        bars = [timeline.Bar(1, "t", "a", 0, 360), timeline.Bar(2, "t", "b", idle, idle + 360)]
+        labels = [label for _, label in timeline.Axis(bars).ticks()]
+        assert len(labels) > 3 and len(set(labels)) == len(labels), labels
+    assert "1 h 2 min 5.1 s" in labels
 
 
 def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) -> None:
@@ -160,8 +168,9 @@ def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) ->
 def test_a_failure_says_what_did_not_hold_with_its_record(cast: Any, ran: Ran) -> None:
     run = ran(UNMET)
     said = run_parts.outcome(run)
-    assert 'file_exists("b.txt") does not hold' in said and "success conditions do not hold" in said
     seq = re.search(r"record (\d+)", said)[1]  # type: ignore[index]
+    why = 'the success conditions do not hold (file_exists("b.txt") does not hold)'
+    assert said == f"Failed in Look: {why}: record {seq}."
     assert f'?tab=records&amp;seq={seq}#record">{seq}</a>' in page(cast, run)
     assert run.reason.startswith("run.success_unmet") and "run.success_unmet" in page(cast, run)
 
@@ -193,6 +202,7 @@ def test_a_failed_run_is_tried_again_from_its_question_and_from_its_task(cast: A
     for item in (asked, task):
         assert item["text"] in text and f'name="at" value="{item["at"]}"' in text
     address = reverse("spak-run-fork-go", args=[run.team.slug, run.key])
+    assert [one.key for one, _ in dashboards.home(cast.team)["went_wrong"]] == [run.key]
     for item in (asked, task):
         cast.client("alice").post(address, {"at": item["at"]})
         again = Run.objects.latest("pk")
@@ -201,6 +211,7 @@ def test_a_failed_run_is_tried_again_from_its_question_and_from_its_task(cast: A
         again.refresh_from_db()
         assert again.state == "waiting" and again.summary["waiting"]["step"] == "hear"
         assert answer(cast, again, "right").state == "succeeded"
+    assert dashboards.home(cast.team)["went_wrong"] == []
     run.refresh_from_db()
     assert run.state in ("failed", "refused")
 
@@ -212,7 +223,7 @@ def test_a_fork_opens_where_something_would_execute(cast: Any, ran: Ran) -> None
     text = found.content.decode()
     assert (found.context["next"].task, found.context["next"].step) == ("Look", "good")  # not the check
     assert "Everything from" in text
-    assert "Nothing: all that the parent did" not in text
+    assert "Nothing: everything the parent did" not in text
     assert found.context["at"] == fork_points.last_effect(run) < run.count
     broken = ran("task Broken {\n  step a: tool.nothing { }\n}\n")
     assert fork_points.points(broken) == [] and fork_points.last_effect(broken) == broken.count
@@ -245,7 +256,7 @@ def test_lists_say_the_reason_in_words(cast: Any, ran: Ran) -> None:
         reverse("spak-run-list", args=[cast.team.slug]),
     ):
         text = cast.client("alice").get(address).content.decode().replace("<wbr>", "")
-        assert "All steps were done, and the success conditions do not hold (run.success_unmet" in text
+        assert "The success conditions do not hold (run.success_unmet" in text
     assert endings.in_words("free text: of a person") == "free text: of a person"
 
 
@@ -261,7 +272,7 @@ def test_a_worker_that_died_is_told_as_such(cast: Any, ran: Ran) -> None:
         state="running", holder="host:1", lease_until=clock.now() - timedelta(seconds=30)
     )
     text = page(cast, run)
-    assert "The worker that had it stopped answering 30.0 s ago. Another one takes it up, from record" in text
+    assert "Its worker stopped answering 30.0 s ago. Another worker will continue from record" in text
     assert "nothing that was recorded is lost" in text and 'data-state="queued"' in text
     Run.objects.filter(pk=run.pk).update(lease_until=clock.now() + timedelta(seconds=5))
     assert "stopped answering" not in page(cast, run)

@@ -109,7 +109,7 @@ def test_a_queued_run_says_why_it_waits(cast: Any, ran: Ran) -> None:
     Runner.objects.create(name="x", queues=["default"])
     client = cast.client("vera")
     text = client.get(run_parts.address(other)).content.decode()
-    assert "Waits to begin: second for gpu, which no runner serves." in text
+    assert "Waiting to start: second for gpu, which no runner serves." in text
     assert reverse("spak-fleet", args=[run.team.slug]) in text
     Run.objects.filter(pk=run.pk).update(state=State.FAILED)
     assert "first for gpu" in client.get(f"{run_parts.address(other)}head/").content.decode()

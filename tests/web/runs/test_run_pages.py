@@ -113,7 +113,7 @@ def test_the_level_of_a_spec_bounds_its_modes(
 def test_every_tab(cast: Any, ran: Ran, tab: str) -> None:
     run, client = ran(), cast.client("vera")
     whole = body(client.get(url("spak-run", run), {"tab": tab}))
-    assert "Ended in Hello with success." in whole
+    assert "Succeeded in Hello." in whole
     expected = {
         "records": "succeeded", "workspace": "hello.txt", "registers": "R7", "metrics": "steps",
     }.get(tab, "timeline-svg")  # fmt: skip
@@ -132,12 +132,13 @@ def test_a_run_without_records_has_a_page(cast: Any, ran: Ran) -> None:
 def test_a_run_that_is_being_taken_up_waits_for_nobody(cast: Any, ran: Ran) -> None:
     run = ran(advance=False)
     Run.objects.update(holder="w", lease_until=timezone.now() + timedelta(seconds=9))
-    assert "A worker takes it up." in body(cast.client("vera").get(url("spak-run", run)))
+    assert "A worker is about to start it." in body(cast.client("vera").get(url("spak-run", run)))
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert "Waits to begin: first in the default queue" in body(cast.client("vera").get(url("spak-run", run)))
+    text = body(cast.client("vera").get(url("spak-run", run)))
+    assert "Waiting to start: first in the default queue" in text
     Run.objects.update(reason="unavailable.sandbox: no engine", holder="")
     said = run_parts.outcome(Run.objects.get())
-    assert said.endswith("which no runner serves. It was tried: unavailable.sandbox: no engine.")
+    assert said.endswith("which no runner serves. The last attempt failed: unavailable.sandbox: no engine.")
     heartbeat("one", process="host:one", queues=("default",), devices=())
     said = run_parts.outcome(Run.objects.get())
     assert said.endswith("queue, tried again within a minute: unavailable.sandbox: no engine.")
@@ -179,7 +180,7 @@ def test_records_are_paged_and_filtered(cast: Any, ran: Ran) -> None:
 
 def test_an_open_record_leaves_the_runs_sentence_alone(cast: Any, ran: Ran) -> None:
     page = body(cast.client("vera").get(url("spak-run", ran()), {"tab": "records", "seq": "2"}))
-    assert "Ended in Hello with success." in page and 'id="record-title"' in page
+    assert "Succeeded in Hello." in page and 'id="record-title"' in page
 
 
 def test_a_record_that_comes_reads_like_one_that_is_there(cast: Any, ran: Ran) -> None:
@@ -322,7 +323,7 @@ def test_the_live_part_is_honest(cast: Any, ran: Ran) -> None:
     Run.objects.update(state=State.RUNNING, holder="", lease_until=None)  # its worker died
     found = client.get(url("spak-run-live", run)).json()
     assert (found["state"], found["nodes"]["Talk"][0]) == ("queued", "queued")
-    assert b"Waits to go on with Talk" in client.get(url("spak-run-head", run)).content
+    assert b"Waiting to continue with Talk" in client.get(url("spak-run-head", run)).content
 
 
 def test_labels_are_kept(cast: Any, ran: Ran) -> None:

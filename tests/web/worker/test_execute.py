@@ -68,7 +68,7 @@ def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:
     assert run.state == State.WAITING and run.summary["waiting"]["prompt"] and not run.holder
     first = ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
     assert ask(user, run, "answer", run.summary["waiting"]["id"], text="hello") == first
-    with pytest.raises(Refused, match="alice answered it: yours was not taken"):
+    with pytest.raises(Refused, match="alice was first and answered it: your answer was not used"):
         ask(user, run, "answer", run.summary["waiting"]["id"], text="too late")
     execute.advance(run.key)
     run.refresh_from_db()

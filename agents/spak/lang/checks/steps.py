@@ -374,6 +374,10 @@ def _sentence(item: Violation, what: str) -> str:
             return f"'{name}' does not take {item.received}"
 
 
+_PATTERNS = {"^[^*?]+$": "name files and folders by their paths: patterns such as * are not supported"}
+"""What a pattern of a tool's schema asks for, in words."""
+
+
 def _wanted(item: Violation) -> str:
     match item.code:
         case "schema.enum":
@@ -381,6 +385,6 @@ def _wanted(item: Violation) -> str:
         case "schema.unknown_member":
             return f"known: {', '.join(item.expected)}"
         case "schema.pattern":
-            return f"it must match {item.expected}"
+            return _PATTERNS.get(str(item.expected), f"it must match {item.expected}")
         case _:
             return example("") or "see the tool's schema"

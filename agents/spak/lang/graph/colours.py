@@ -78,8 +78,7 @@ stroke-linejoin:round}}
 .spak-graph [data-state=waiting]>.box{{stroke:var(--g-warn);fill:var(--g-warn-bg);stroke-width:2}}
 .spak-graph [data-state=paused]>.box{{stroke:var(--g-calm);stroke-width:2}}
 .spak-graph [data-state=done]>.box{{stroke:var(--g-good);fill:var(--g-good-bg);stroke-width:2}}
-.spak-graph [data-state=allowed]>.box{{stroke:var(--g-warn);fill:var(--g-good-bg);stroke-width:2;\
-stroke-dasharray:6 3}}
+.spak-graph [data-state=allowed]>.box{{stroke:var(--g-warn);stroke-width:2;stroke-dasharray:6 3}}
 .spak-graph [data-state=failed]>.box{{stroke:var(--g-bad);fill:var(--g-bad-bg);stroke-width:2}}
 .spak-graph [data-state=refused]>.box{{stroke:var(--g-violet);fill:var(--g-violet-bg);stroke-width:2}}
 .spak-graph [data-state=running] .state use{{stroke:var(--g-accent)}}

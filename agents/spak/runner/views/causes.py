@@ -218,11 +218,14 @@ class Trail:
         alike = [one for one in self.failures if one[1:5] == last[1:5]]
         seqs = _listed([one.seq for one in alike])
         records = f"record {seqs}" if len(alike) == 1 else f"records {seqs}"
+        if last.name == CHECK:
+            often = "" if len(alike) == 1 else f", {len(alike)} times"
+            return f"{CHECK} do not hold{often}{f' ({last.why})' if last.why else ''}: {records}"
         if last.code.startswith("patch."):
             what = "a patch did not fit" if len(alike) == 1 else f"{len(alike)} patches did not fit"
             return f"{what}: {records}. The last one: {last.why}" if last.why else f"{what}: {records}"
         times = "" if len(alike) == 1 else f" {len(alike)} times"
-        stepped = last.step and not last.judged and last.name != CHECK
+        stepped = last.step and not last.judged
         what = f"{last.name} in step {last.step}" if stepped else last.name
         return f"{what} failed{times}{f' ({last.why})' if last.why else ''}: {records}"
 
@@ -256,7 +259,7 @@ _SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = 
 }
 
 
-CHECK = "the check of the success conditions"
+CHECK = "the success conditions"
 WHY = 160
 """Characters of what a result says."""
 SHOWN = 3

@@ -288,10 +288,12 @@ def home(team: Team) -> dict[str, Any]:
 
 
 def went_wrong(rows: QuerySet[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each name and reason that failed in the last day, with how many were alike."""
+    """The newest run of each name and reason that failed in the last day, with how many were alike; none of
+    which a retry or another fork has succeeded since."""
     day = timezone.now() - timedelta(days=1)
     found: dict[tuple[str, str], tuple[Run, int]] = {}
     failed = rows.filter(state__in=(State.FAILED, State.REFUSED), ended_at__gte=day)
+    failed = failed.exclude(forks__state=State.SUCCEEDED)
     for run in failed.only("key", "name", "state", "reason", "ended_at")[:MOST]:
         newest, count = found.get((run.name, run.reason), (run, 0))
         found[run.name, run.reason] = newest, count + 1

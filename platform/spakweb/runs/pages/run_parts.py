@@ -19,7 +19,6 @@ from spak.errors import LedgerError
 from spak.lang import parse
 from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
-from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
 from spak.runner.views import causes
@@ -29,7 +28,7 @@ from spakweb.fleet.show import why_waits
 from spakweb.ledger import projection
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import endings, words
+from spakweb.runs import backends, endings, words
 from spakweb.runs.actions import CONTROL_WORDS
 from spakweb.runs.leases import is_held
 from spakweb.runs.models import TRIES, Run, RunRecord, State
@@ -164,47 +163,48 @@ def _elapsed(run: Run) -> int | None:
 def outcome(run: Run) -> str:
     """How it stands, in a sentence."""
     if run.only_shown and not run.ended:
-        return f"Imported as far as this. It does not go on here: {run.only_shown}."
+        return f"Imported up to here. It does not continue on this platform: {run.only_shown}."
     refusal = (run.summary or {}).get("refusal") or {}
     error = (run.summary or {}).get("error") or {}
     match run.state:
         case State.QUEUED:
-            what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
+            what = f"to continue{f' with {run.task}' if run.task else ''}" if run.count else "to start"
             if no_room():  # then nobody can write that its worker put it down or is gone
-                return f"Waits {what}: {FULL}."
+                return f"Waiting {what}: {FULL}."
             place = why_waits(run)
             if died := _died(run):
                 return f"{died}{f' {place[:1].upper()}{place[1:]}.' if place else ''}"
             if not place and run.holder:
                 if run.parent is not None and not run.projected:
-                    return f"Takes over the records of {run.parent.key} before record {run.parent_seq}."
-                return "A worker takes it up."
-            more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
-            return f"Waits {what}{f': {place}' if place else ''}.{more}"
+                    return f"Copies the records of {run.parent.key} before record {run.parent_seq}."
+                return "A worker is about to start it."
+            known = not run.reason or run.reason in place
+            more = "" if known else f" The last attempt failed: {run.reason}."
+            return f"Waiting {what}{f': {place}' if place else ''}.{more}"
         case State.RUNNING:
             tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
             more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
             if asked := (run.summary or {}).get("waiting"):
                 more = f", asks {run.backend or 'the backend'} in step {asked.get('step') or 'plan'}"
-            return f"Running {run.task}{more}." if run.task else "Begins."
+            return f"Running {run.task}{more}." if run.task else "Starting."
         case State.WAITING:
             return _waits(run)
         case State.PAUSED if run.faults >= TRIES:
             return f"Stopped after {run.faults} errors in a row: {run.reason}. Resume tries it again."
         case State.PAUSED:
-            return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
+            return f"Paused by {_who(run, 'run.pause') or 'somebody'}, until it is resumed."
         case State.SUCCEEDED:
             best = _best((run.summary or {}).get("metrics") or {})
             if run.unchecked:
-                return f"Ended in {run.task}. Nothing checked the result: no `success:`, no VALIDATOR."
-            return f"Ended in {run.task} with success{f': {best}' if best else ''}."
+                return f"Completed in {run.task}. Nothing checked the result: no `success:`, no VALIDATOR."
+            return f"Succeeded in {run.task}{f': {best}' if best else ''}."
         case State.FAILED if error:
             hint = str(error.get("hint", "")).rstrip(".")
             mends = f" To fix it: {hint}." if hint else ""
             return f"Could not begin: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
         case State.CANCELLED:
             who = _who(run, "run.cancel")
-            return f"{who} cancelled it." if who else "Was cancelled."
+            return f"Cancelled by {who}." if who else "Cancelled."
     codes = [str(code) for code in refusal.get("codes") or []] or [run.reason] * bool(run.reason)
     word = "Refused" if run.state == State.REFUSED else "Failed"
     return endings.sentence(word, run.task, codes, _cause(run))
@@ -217,8 +217,8 @@ def _died(run: Run) -> str:
         return ""
     ago = words.took(max(0, round((now - until).total_seconds())) * 1000)
     return (
-        f"The worker that had it stopped answering {ago} ago. Another one takes it up, "
-        f"from record {run.count} on: nothing that was recorded is lost."
+        f"Its worker stopped answering {ago} ago. Another worker will continue from record {run.count}: "
+        f"nothing that was recorded is lost."
     )
 
 
@@ -279,13 +279,15 @@ def waiting(run: Run) -> dict[str, Any] | None:
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
     refused = run.commands.exclude(outcome="").order_by("-pk").first()
     asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
+    others = [] if run.backend else [one for one in backends.seen(0) if one.name != "manual"]
     return {
         **found,
         "seq": asked.seq if asked else None,
         "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
         "action": words.action(found),
         "given": given,
-        "backends": [] if run.backend else sorted(set(BACKENDS) - {"manual"}),
+        "backends": others,
+        "no_backend": bool(others) and all(one.works is False for one in others if one.name != "recorded"),
         "did": CONTROL_WORDS[given.kind] if given else "",
         "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
         "arguments": words.one_line(found.get("args"), 4_000) if found.get("args") else "",

@@ -96,6 +96,7 @@ def offered(spec: Spec, given: Any) -> dict[str, Any]:
         "ref": given.get("ref", ""),
         "most_files": settings.RUN_FILES,
         "most_bytes": settings.RUN_FILES_BYTES,
+        "most_mib": settings.RUN_FILES_BYTES >> 20,
     }
 
 

@@ -145,7 +145,10 @@ def show_run(
     if request.htmx and request.htmx.target == "pane":
         return render(request, "runs/_pane.html", context)
     text = spec_text(found)
+    asked = context["asked"]
+    late = not asked or asked["given"]  # there is no form that could hold it
     context |= {
+        "kept": [(path, text) for path, text in [("", typed), *edits] if late and text.strip()],
         "svg": run_parts.drawn(text) if text else None,
         "live": run_parts.live(found),
         "tasks": run_parts.tasks(found, _names(text)),
