@@ -65,7 +65,7 @@ def database(address: str, data: Path, limits: Limits = LIMITS) -> dict[str, Any
         port = parts.port
         more = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError as error:
-        raise _bad("is no address") from error
+        raise _bad("is not an address") from error
     if parts.scheme in ("postgres", "postgresql") and parts.path.strip("/"):
         if more.keys() - OF_TLS:
             raise _bad(f"has something else than {', '.join(sorted(OF_TLS))} after the question mark")

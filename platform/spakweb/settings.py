@@ -204,7 +204,7 @@ ATOMIC_REQUESTS = False
 REDIS_URL = text("SPAK_WEB_REDIS_URL")
 if REDIS_URL and not REDIS_URL.startswith(("redis://", "rediss://")):
     raise BadSetting(
-        "SPAK_WEB_REDIS_URL", "is no address of Redis", "redis://host:6379/0", "fix it, or unset it"
+        "SPAK_WEB_REDIS_URL", "is not an address of Redis", "redis://host:6379/0", "fix it, or unset it"
     )
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection after five seconds
@@ -425,7 +425,7 @@ OTLP = text("SPAK_WEB_OTLP_ENDPOINT")
 """Where spans of runs are sent; empty: nowhere."""
 if OTLP and urlsplit(OTLP).scheme not in ("http", "https"):
     raise BadSetting(
-        "SPAK_WEB_OTLP_ENDPOINT", "is no address", "http://host:4318/v1/traces", "write the whole address"
+        "SPAK_WEB_OTLP_ENDPOINT", "is not an address", "http://host:4318/v1/traces", "write the whole address"
     )
 OTLP_HEADERS = text("SPAK_WEB_OTLP_HEADERS")
 """`name=value` with commas between, such as a key of the collector's."""

@@ -173,7 +173,7 @@ def test_rename_is_prepared_done_and_refused() -> None:
         assert [taken(TEXT, item.range) for item in change.edits] == ["build"] * 3
         keyword = types.PrepareRenameParams(document(uri), at(TEXT, "TOOLS"))
         assert await client.text_document_prepare_rename_async(keyword) is None
-        with pytest.raises(JsonRpcException, match="is no name"):
+        with pytest.raises(JsonRpcException, match="is not a name"):
             await client.text_document_rename_async(types.RenameParams(document(uri), place, "a b"))
 
     session(talk, SNIPPETS)

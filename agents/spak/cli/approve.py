@@ -88,7 +88,7 @@ def _signer(root: Path, name: str, key: str | None) -> Key:
 def _no_approval(name: str, state: str) -> RunError:
     return RunError(
         "run.no_approval",
-        f"run {name} is {state} and waits for no approval",
+        f"run {name} is {state} and not waiting for an approval",
         "it was answered already, or asks for something else; spak show shows what it waits for",
     )
 

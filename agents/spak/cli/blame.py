@@ -62,7 +62,7 @@ class Origin:
 @click.option("--task", help="Only the fields of this task.")
 @common.json_option
 def command(file: Path, history: Path | None, key: str | None, task: str | None, as_json: bool) -> int:
-    """Say of each field of FILE who gave it its value, when and why: 1 when the history does not hold."""
+    """Show who gave each field of FILE its value, when and why. Exit 1 if the history does not verify."""
     from spak.cli.fmt import read
     from spak.lang.diff import fields
 
@@ -166,6 +166,6 @@ def _git(folder: Path, *arguments: str) -> str:
         raise UsageError("usage.history", "git did not answer", "name a --history") from error
     if done.returncode:
         raise UsageError(
-            "usage.history", "the file is in no git repository", "name a --history, or commit the file"
+            "usage.history", "the file is not in a git repository", "name a --history, or commit the file"
         )
     return done.stdout.decode("utf-8", "replace")

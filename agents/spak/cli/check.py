@@ -22,8 +22,8 @@ from spak.cli import common
 )
 @common.json_option
 def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -> int:
-    """Check FILES: 0 when no error was found (with --strict: no warning), else 3. Of a folder every .spak
-    below it; `-` reads standard input."""
+    """Check FILES. Exit 0 if no error was found (with --strict: no warning), else 3. A folder stands for
+    every .spak file below it; `-` reads standard input."""
     from spak import config
     from spak.cli.fmt import STDIN, read, specs
     from spak.kernel.foresee import foresee

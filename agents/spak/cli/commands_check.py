@@ -12,7 +12,7 @@ from spak.cli import common
 
 @click.group()
 def command() -> None:
-    """Look at the tables of command lines."""
+    """Tables of command lines."""
 
 
 @command.command("check")

@@ -17,7 +17,7 @@ from spak.errors import UsageError
 @click.argument("new", type=click.Path(path_type=Path))
 @common.json_option
 def command(old: Path, new: Path, as_json: bool) -> int:
-    """Compare OLD and NEW by meaning: 0 when they mean the same, 1 when not, 3 when one does not parse."""
+    """Compare OLD and NEW by meaning. Exit 0 if they mean the same, 1 if not, 3 if one does not parse."""
     from spak import config
     from spak.lang import parse
     from spak.lang.diff import compare, show

@@ -23,7 +23,7 @@ from spak.errors import SpecError, UsageError
 def command(
     file: Path, words: tuple[str, ...], ops_file: Path | None, in_place: bool, diff: bool, as_json: bool
 ) -> int:
-    """Apply operations to FILE, one after the other, all or none; `,` stands between them.
+    """Apply operations to FILE in order, all or none. Separate them with `,`.
 
     \b
     spak edit a.spak rename-task tune search

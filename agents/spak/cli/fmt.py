@@ -23,7 +23,8 @@ KINDS = (".spak", ".mg")
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @common.json_option
 def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> int:
-    """Format FILES, comments kept; of a folder all specs and policies; `-` reads standard input."""
+    """Format FILES, keeping comments. A folder stands for all specs and policies below it; `-` reads standard
+    input."""
     if as_json and STDIN in files:
         raise UsageError("usage.arguments", "--json can not be given with -", "name a file")
     documents: list[dict[str, Any]] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "policies",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A policy file; again for more. Without one: the law of new runs here.",
+    help="A policy file; may be repeated. Without one: the law of new runs here.",
 )
 @click.option(
     "--workspace",
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="Hosts that http_request may reach (https, default port).",
 )
 def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...]) -> int:
-    """Judge the actions on standard input; 0 when every line was judged, denied ones included."""
+    """Judge the actions on standard input. Exit 0 if every line was judged, also if denied."""
     from spak.policy.actions import MAX_LINE, id_of, read_action
     from spak.policy.judge import denied, judge
 

@@ -34,8 +34,8 @@ SUFFIXES = {
 )
 @common.json_option
 def command(file: Path, form: str | None, output: Path | None, compare: Path | None, as_json: bool) -> int:
-    """Draw the task graph of FILE (`-` is standard input), as far as it parsed: 3 when it did not parse
-    whole."""
+    """Draw the task graph of FILE (`-` is standard input) as far as it parses. Exit 3 if it does not parse
+    completely."""
     from spak.lang.graph import graph_difference, graph_of, lay_out, to_json
 
     kind = form or (SUFFIXES.get(output.suffix.lower(), "svg") if output else "json" if as_json else "svg")

@@ -98,7 +98,9 @@ def load(name: str) -> Key:
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise UsageError("keys.mode", f"{path} is no plain file of yours", "make a key of your own")
+            raise UsageError(
+                "keys.mode", f"{path} is not a plain file that you own", "make a key of your own"
+            )
         if status.st_mode & 0o077:
             raise UsageError("keys.mode", f"others may read {path}", f"chmod 600 {path}; or make a new key")
         data = os.read(fd, MAX_BYTES)
@@ -171,7 +173,7 @@ def chosen(name: str | None, public: frozenset[str]) -> Key:
 def _unlisted(name: str) -> UsageError:
     return UsageError(
         "keys.unlisted",
-        f"the key {name} is no approver of this run",
+        f"the key {name} is not an approver of this run",
         "the approvers are those of spak.toml when the run began; add the key and start a new run",
     )
 
@@ -187,7 +189,7 @@ def usual_name() -> str:
 
 def _checked(name: str) -> str:
     if not _NAME.match(name):
-        raise UsageError("keys.name", f"{name!r} is no name for a key", "use letters, digits, . _ and -")
+        raise UsageError("keys.name", f"{name!r} is not a name for a key", "use letters, digits, . _ and -")
     return name
 
 
@@ -201,7 +203,9 @@ def _private(path: Path, data: bytes) -> bytes:
     except (ValueError, TypeError, UnsupportedAlgorithm):  # what they say could quote the file
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError("keys.damaged", f"{path} is no Ed25519 key", "make a new one: spak keys make NAME")
+        raise UsageError(
+            "keys.damaged", f"{path} is not an Ed25519 key", "make a new one: spak keys make NAME"
+        )
     return key.private_bytes_raw()
 
 
@@ -224,7 +228,7 @@ def make_command(name: str | None, as_json: bool) -> int:
 @command.command("list")
 @common.json_option
 def list_command(as_json: bool) -> int:
-    """List the keys; those that cannot be used are named with the reason."""
+    """List the keys, with the reason where one cannot be used."""
     found: list[dict[str, Any]] = []
     for name in names():
         try:

@@ -14,8 +14,8 @@ from spak.errors import UsageError
 @click.argument("url")
 @common.json_option
 def command(url: str, as_json: bool) -> int:
-    """Keep a token for the platform at URL, once it was tried. It is asked for, or read from standard input:
-    never an argument, which others can see."""
+    """Store a token for the platform at URL after testing it. The token is asked for, or read from standard
+    input; it is never an argument, which other users could see."""
     from spak.client import Platform, servers
     from spak.client.calls import origin
 

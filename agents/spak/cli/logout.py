@@ -11,7 +11,8 @@ from spak.cli import common
 @click.argument("url")
 @common.json_option
 def command(url: str, as_json: bool) -> int:
-    """Forget the token for the platform at URL. There it works on: the account page revokes it."""
+    """Delete the stored token for the platform at URL. It stays valid there until the account page
+    revokes it."""
     from spak.client import servers
     from spak.client.calls import origin
 

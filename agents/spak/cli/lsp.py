@@ -11,9 +11,10 @@ import click
 @click.option("--stdio", is_flag=True, help="Use standard input and output; always the case.")
 @click.option("--json", "as_json", is_flag=True, help="Changes nothing: its output is always JSON.")
 def command(stdio: bool, as_json: bool) -> int:
-    """Answer an editor by the Language Server Protocol until it ends the session: 0 after `shutdown`, else 1.
+    """Serve an editor over the Language Server Protocol until it ends the session. Exit 0 after `shutdown`,
+    else 1.
 
-    Whatever else is printed goes to standard error, so that the protocol has standard output to itself.
+    Only the protocol uses standard output; everything else goes to standard error.
     """
     from spak import config
     from spak.cli import common

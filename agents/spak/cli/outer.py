@@ -71,7 +71,7 @@ def propose(
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Candidates for SPEC from recorded runs; changes nothing."""
+    """Propose candidates for SPEC from recorded runs. Changes nothing."""
     from spak.cli import outer_runs
 
     base = outer_runs.text_of(spec)
@@ -144,12 +144,22 @@ def gate(
 @backend_option
 @evolve_option
 @click.option(
-    "--candidates", type=click.IntRange(min=1, max=1000), default=10, show_default=True, help="Tried at most."
+    "--candidates",
+    type=click.IntRange(min=1, max=1000),
+    default=10,
+    show_default=True,
+    help="Most candidates to try.",
 )
 @click.option(
-    "--pairs", type=click.IntRange(min=0), default=100, show_default=True, help="Fresh pairs of one."
+    "--pairs",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Most fresh pairs per candidate.",
 )
-@click.option("--budget-runs", type=click.IntRange(min=0), default=0, help="Runs in all; 0 is no limit.")
+@click.option(
+    "--budget-runs", type=click.IntRange(min=0), default=0, help="Most runs in total; 0 is no limit."
+)
 @click.option("--budget-tokens", type=click.IntRange(min=1), help="Stop when pairs used so many tokens.")
 @click.option(
     "--budget-usd", type=click.FloatRange(min=0, min_open=True), help="Stop when pairs cost so much."
@@ -158,7 +168,7 @@ def gate(
     "--margin",
     type=click.IntRange(min=0, max=50),
     default=0,
-    help="Points of the pass rate: a candidate that only removes has to be no worse by so many, not better.",
+    help="Points by which the pass rate of a candidate that only removes something may be lower.",
 )
 @click.option("--resume", "named", metavar="CAMPAIGN", help="Resume a campaign that stopped.")
 @click.option(

@@ -42,7 +42,7 @@ def _query(function: F) -> F:
     place = click.option(
         "--workspace",
         type=click.Path(path_type=Path),
-        help="The folder that answers what the policy asks of the world.",
+        help="The workspace that facts about files are taken from.",
     )
     return asked(place(function))
 
@@ -57,7 +57,7 @@ def _query(function: F) -> F:
 )
 @common.json_option
 def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
-    """Check that FILES are one policy that loads, by itself or at a level of the law: 0, else 3."""
+    """Check that FILES are one policy that loads, by itself or at a level of the law. Exit 0, else 3."""
     from spak.datalog import PolicyError
 
     try:
@@ -78,7 +78,7 @@ def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> 
 @click.option(
     "--workspace",
     type=click.Path(path_type=Path),
-    help="The folder that answers what the policy asks of the world.",
+    help="The workspace that facts about files are taken from.",
 )
 @click.option("--events", type=click.Path(path_type=Path), help="A file of events; each request is answered.")
 @click.option("--why", is_flag=True, help="With --events: the proof of each answer, or what is missing.")
@@ -152,7 +152,7 @@ def why_command(
 def why_not_command(
     files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
 ) -> int:
-    """Print what is missing for a query to hold, rule by rule, the least first."""
+    """Print what is missing for a query to hold, rule by rule, the shortest first."""
     from spak.datalog import atom
 
     pred, args = atom(query)
@@ -173,7 +173,7 @@ def why_not_command(
 @_law
 @common.json_option
 def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
-    """Check PROOF, as `why --json` printed it, against FILES without the engine: 0, else 1."""
+    """Check PROOF, as `why --json` printed it, against FILES without the engine. Exit 0, else 1."""
     import json
 
     from spak.datalog.errors import NoProof
@@ -186,7 +186,7 @@ def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json
         raise UsageError("usage.file", f"{proof} is not JSON", "give what `why --json` printed") from error
     policy = _load(files, with_law)
     if not accepts(policy, [], document):
-        raise NoProof(f"{proof} is no proof under these rules", "print it again: spak policy why --json")
+        raise NoProof(f"{proof} is not a proof under these rules", "print it again: spak policy why --json")
     if as_json:
         common.emit({"policy": policy.hash, "root": document["root"], "ok": True})
     else:

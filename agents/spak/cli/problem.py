@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Look at problems: what CpuProfiler measures kernels by."""
+    """Problems that CpuProfiler measures kernels on."""
 
 
 @command.command("check")
@@ -25,11 +25,11 @@ def command() -> None:
 @click.option(
     "--kernel",
     type=click.Path(path_type=Path),
-    help="A kernel in C, C++ or Python that is right; the default is FILE.c beside FILE.py, if it exists.",
+    help="A correct kernel in C, C++ or Python; the default is FILE.c next to FILE.py, if it exists.",
 )
 @common.json_option
 def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -> int:
-    """Check that FILES are problems that can be measured by: 0, else 3.
+    """Check that kernels can be measured on the problems in FILES. Exit 0, else 3.
 
     Each runs in the sandbox. Its answers have to be steady and finite, and its tolerance has to find planted
     wrong answers. A kernel, where there is one, is compiled and has to be right."""

@@ -141,4 +141,4 @@ def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
             decided.append(record.seq)
     listed = ", ".join(map(str, decided))
     hint = f"these are: {listed}" if listed else "its semantics had no policy, or it decided nothing yet"
-    raise UsageError("usage.record", f"record {seq} of run {run} is no permit of a policy", hint)
+    raise UsageError("usage.record", f"record {seq} of run {run} is not a permit of a policy", hint)

@@ -41,12 +41,12 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
     "--files", type=click.Path(path_type=Path), metavar="DIR", help="With --server: the files it works on."
 )
 @click.option("--source", default="", metavar="NAME", help="With --server: fetch the files from this source.")
-@click.option("--ref", default="", metavar="REF", help="With --source: the branch or tag, or the usual one.")
+@click.option("--ref", default="", metavar="REF", help="With --source: the branch or tag; else its default.")
 @click.option(
     "--artifacts",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="With --wait: fetch the files that it made into DIR.",
+    help="With --wait: download the files that it made into DIR.",
 )
 @click.option("--wait", is_flag=True, help="With --server: show its records until it ends or waits.")
 @click.option(
@@ -57,7 +57,7 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
     "--idempotency-key",
     default="",
     metavar="K",
-    help="With --server: started once, however often it is sent.",
+    help="With --server: the same key starts one run only.",
 )
 @common.runs_option
 @common.json_option
@@ -95,7 +95,7 @@ def command(
     here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
         raise UsageError(
-            "usage.file", f"{junit} is no place for a file", "name a file in a folder that exists"
+            "usage.file", f"{junit} is not a place for a file", "name a file in a folder that exists"
         )
     if server is not None:
         from spak.cli import remote

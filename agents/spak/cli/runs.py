@@ -18,7 +18,7 @@ from spak.errors import UserError
 @common.runs_option
 @common.json_option
 def command(clean: bool, delete: tuple[str, ...], runs_dir: Path | None, as_json: bool) -> int:
-    """List local runs, newest last, as their last stop left them."""
+    """List local runs, newest last, in the state of their last stop."""
     from spak.cli.run_folders import remove, unfinished
     from spak.ledger.files import FileLedgers
 

@@ -26,7 +26,7 @@ def command() -> None:
     "--from",
     "way",
     type=click.Choice(["host", "packages", "registry"]),
-    help="This host's Debian packages (usual), Debian's archive (mmdebstrap), or a registry (--gpu).",
+    help="This host's Debian packages (default), Debian's archive (mmdebstrap), or a registry (--gpu).",
 )
 @click.option("--base", default="", help="Another image of the registry to build on.")
 @click.option("--gpu", is_flag=True, help="The image of the gpu launcher.")

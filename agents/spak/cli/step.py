@@ -71,7 +71,7 @@ def _repeated(held: object, text: str, as_json: bool) -> int:
         return show.show(held.save(), as_json)
     raise RunError(
         "run.not_waiting",
-        f"run {held.run.ledger.run} waits for no answer",
+        f"run {held.run.ledger.run} is not waiting for an answer",
         "to try another answer: spak fork RUN --at SEQ of the answer",
     )
 

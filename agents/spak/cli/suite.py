@@ -24,14 +24,18 @@ suite_option = click.option(
     help="The suite's folder.",
 )
 check_option = click.option(
-    "--check", "checks", multiple=True, metavar="CMD", help="A sealed command, run after a run's end."
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="CMD",
+    help="A sealed command, executed after the run has ended.",
 )
 output_option = click.option(
     "--output",
     "outputs",
     multiple=True,
     metavar="TEXT",
-    help="What the sealed command of that number prints.",
+    help="What the sealed command at the same position prints.",
 )
 sealed_option = click.option(
     "--sealed", type=click.Path(path_type=Path), help="A folder of files that only sealed checks see."
@@ -93,8 +97,8 @@ def keep(
     "--recording", type=click.Path(path_type=Path, dir_okay=False), help="A file of answers (docs/models.md)."
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**53 - 1), default=0, help="The case's seed.")
-@click.option("--state", default="succeeded", show_default=True, help="How a right run ends.")
-@click.option("--code", "codes", multiple=True, help="A code that a right run ends with.")
+@click.option("--state", default="succeeded", show_default=True, help="The state that a correct run ends in.")
+@click.option("--code", "codes", multiple=True, help="A code that a correct run ends with.")
 @click.option("--validator", default="", metavar="NAME", help="A validator that judges what a run left.")
 @check_option
 @output_option
@@ -164,7 +168,7 @@ def seal(
 
 @command.command("check")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--enter", is_flag=True, help="List cases that were written by hand or changed on purpose.")
+@click.option("--enter", is_flag=True, help="Record cases that were written by hand or changed on purpose.")
 @click.option("--no-run", is_flag=True, help="Only read: run no sealed check.")
 @common.json_option
 def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
@@ -239,7 +243,7 @@ def _with_sealed(fill: Callable[[Path], None], sealed: Path | None) -> Callable[
         fill(place)
         if sealed is not None:
             if not sealed.is_dir():
-                raise UsageError("usage.file", f"{sealed} is no folder", "name a folder with --sealed")
+                raise UsageError("usage.file", f"{sealed} is not a folder", "name a folder with --sealed")
             (place / SEALED).mkdir()
             checks.copy_plain(sealed, place / SEALED)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--spec", required=True, type=click.Path(path_type=Path), help="The spec with the axioms.")
 @common.json_option
 def command(artifact: Path, spec: Path, as_json: bool) -> int:
-    """Check a file against a spec's AXIOMs: 0 if all that have a CHECK hold, 1 if not or none has one."""
+    """Check a file against a spec's AXIOMs. Exit 0 if all with a CHECK hold, 1 if not or if none has one."""
     from spak.validators.compliance import MAX_BYTES, comply
     from spak.validators.static_checks import folder_files
 

@@ -285,7 +285,7 @@ def file(team: str, run: str, wanted: RemoteFile, into: IO[bytes]) -> Steps[None
 def _ask(method: str, path: str, **about: Any) -> Steps[dict[str, Any]]:
     found = _object((yield from _send(method, path, **about)))
     if not found:
-        raise unusable("it is no JSON object")
+        raise unusable("it is not JSON object")
     if "code" in found and "detail" in found:  # a long poll that lost its run: its answer had begun
         raise _refused(found, "the run, the team or the token is gone")
     return found
@@ -384,7 +384,7 @@ def origin(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host or odd:
         raise UsageError(
             "client.url",
-            f"{url.rpartition('@')[2]!r} is no address of a platform",
+            f"{url.rpartition('@')[2]!r} is not an address of a platform",
             "for example https://spak.example.org",
         )
     if parts.scheme == "http" and host not in LOOPBACK:

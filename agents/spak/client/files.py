@@ -27,7 +27,7 @@ def pack(folder: Path, into: IO[bytes]) -> int:
     """Write the archive; gives how many files are in it. Raises: UsageError `client.files`."""
     if not folder.is_dir():
         raise UsageError(
-            "client.files", f"{folder} is no folder", "name the folder that the run shall work on"
+            "client.files", f"{folder} is not a folder", "name the folder that the run shall work on"
         )
     count = 0
     try:

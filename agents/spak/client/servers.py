@@ -62,14 +62,14 @@ def _read() -> Mapping[str, str]:
     with os.fdopen(fd, "rb") as opened:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise _bad(f"{file} is no plain file of yours")
+            raise _bad(f"{file} is not a plain file that you own")
         if status.st_mode & 0o077:
             raise _bad(f"others may read {file}")
         data = opened.read(MAX_BYTES)
     try:
         found = json.loads(data)
     except ValueError as error:
-        raise _bad(f"{file} is no JSON") from error
+        raise _bad(f"{file} is not JSON") from error
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise _bad(f"{file} holds something else than tokens")
     return found

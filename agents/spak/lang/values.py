@@ -46,7 +46,7 @@ def json_value(value: ast.Value, report: Report, leaf: Leaf) -> Any:
             return plain_map(value, report, leaf)
         case ast.Tagged() | ast.Call():
             hint = "write a text, a number, a list or a map"
-            report.error("lang.value", f"'{value.name}' with arguments is no value here", hint, value)
+            report.error("lang.value", f"'{value.name}' with arguments is not a value here", hint, value)
             return None
         case _:
             assert_never(value)

@@ -32,7 +32,7 @@ NO_TOOLS: Mapping[str, Mapping[str, list[str]]] = {"tools": {"core": []}, "mcp":
 _EXITS: Mapping[int, tuple[str, str, bool]] = {
     41: ("llm.no_key", "log in by starting `gemini` once, or export GEMINI_API_KEY=...", False),
     42: ("llm.rejected", "see its message; check [llm] model", False),
-    53: ("llm.rejected", "it wanted to take more turns than it may", False),
+    53: ("llm.rejected", "it needed more turns than it may take", False),
 }
 
 

@@ -113,7 +113,7 @@ class Local:
                 "llm.no_weights", f"the model {name} is not installed: {error.strerror}", mend
             ) from None
         if magic != b"GGUF":
-            raise UnavailableError("llm.weights", f"{path} is no GGUF file", "fetch it again")
+            raise UnavailableError("llm.weights", f"{path} is not a GGUF file", "fetch it again")
         return path, name if name in PULLABLE else path.stem
 
 

@@ -72,7 +72,7 @@ class Ollama(HttpBackend):
                     continue
                 part = http.parsed(self.choice, line)
                 if not isinstance(part, dict):
-                    raise http.protocol(self.choice, "a line that is no object")
+                    raise http.protocol(self.choice, "a line that is not an object")
                 if "error" in part:
                     raise http.complained(self.choice, part)
                 message = part.get("message", {})

@@ -113,7 +113,7 @@ async def _events(choice: Choice, lines: AsyncIterator[bytes]) -> AsyncIterator[
         elif line.startswith((b":", b"event:", b"id:", b"retry:")):
             continue
         elif line.strip():
-            raise http.protocol(choice, "a line that is no event")
+            raise http.protocol(choice, "a line that is not an event")
         if data and (not line or data[-1] == b"[DONE]"):
             whole = b"\n".join(data)
             data.clear()
@@ -127,7 +127,7 @@ async def _events(choice: Choice, lines: AsyncIterator[bytes]) -> AsyncIterator[
 def _object(choice: Choice, data: bytes) -> Mapping[str, Any]:
     part = http.parsed(choice, data)
     if not isinstance(part, dict):
-        raise http.protocol(choice, "an event that is no object")
+        raise http.protocol(choice, "an event that is not an object")
     if part.get("error"):
         raise http.complained(choice, part)
     return part

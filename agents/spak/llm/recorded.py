@@ -229,7 +229,7 @@ def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> 
         except (SpakError, ValueError):
             raise UsageError(
                 "usage.input",
-                f"line {number} of the recording is no record",
+                f"line {number} of the recording is not a record",
                 "name what `spak export` wrote, or a file with one answer a line (docs/models.md)",
             ) from None
         if "data" in value and "blob" in value:

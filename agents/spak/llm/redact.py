@@ -297,7 +297,7 @@ class Redactor:
             return found
         if isinstance(value, (list, tuple)):
             return [self._walk(item) for item in value]
-        raise _failed(f"{type(value).__name__} is no JSON value")
+        raise _failed(f"{type(value).__name__} is not JSON value")
 
 
 def _groups(forms: Sequence[str]) -> Iterator[tuple[Any, tuple[str, ...]]]:

@@ -160,7 +160,7 @@ class Conversation:
         except (ValueError, RecursionError):
             message = None
         if message is None:
-            self.refuse(None, PARSE_ERROR, "a message that is no JSON, or longer than 64 MB")
+            self.refuse(None, PARSE_ERROR, "a message that is not JSON, or longer than 64 MB")
         elif not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             self.refuse(None, INVALID_REQUEST, "a message that is not of JSON-RPC 2.0")
         else:

@@ -149,6 +149,6 @@ def _line(row: Mapping[str, Any]) -> str:
 def _no_history(why: str, number: int) -> OuterError:
     return OuterError(
         "outer.history",
-        f"this is no history of a spec: {why} (line {number})",
+        f"this is not a history of a spec: {why} (line {number})",
         "download it on the page Blame of the spec",
     )

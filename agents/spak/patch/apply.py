@@ -75,7 +75,7 @@ def _read(text: str, as_git: bool = True) -> list[FilePatch]:
     if as_git:
         _line_lengths(files)
     if not files:
-        refuse("empty", "it changes no file", "send a unified diff or a JSON patch object")
+        refuse("empty", "no file is patched here", "send a unified diff or a JSON patch object")
     _disjoint(files)
     return files
 

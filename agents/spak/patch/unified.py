@@ -190,8 +190,7 @@ class _Reader:
         number = self.at + 1
         found = _HUNK.match(self._head_line())
         if found is None:
-            hint = "it reads @@ -start,count +start,count @@"
-            refuse("hunk", "the header of a hunk is damaged", hint, number)
+            refuse("hunk", "a damaged hunk header", "@@ -start,count +start,count @@", number)
         numbers = [1 if text is None else int(text[:12]) for text in found.groups()]
         if any(value > _MAX_NUMBER for value in numbers):
             refuse("hunk", "a line number out of range", "", number)

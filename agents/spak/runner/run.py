@@ -279,7 +279,9 @@ class Run:
 
     def _not_waiting(self) -> RunError:
         return RunError(
-            "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show shows where it is"
+            "run.not_waiting",
+            f"run {self.ledger.run} is not waiting for an answer",
+            "spak show shows where it is",
         )
 
     def approve(self, body: Mapping[str, Any]) -> None:
@@ -291,7 +293,7 @@ class Run:
         if effect is None or effect.act != "approve":
             raise RunError(
                 "run.no_approval",
-                f"run {self.ledger.run} waits for no approval",
+                f"run {self.ledger.run} is not waiting for an approval",
                 "spak show shows what the run waits for",
             )
         self.feed(Proposed(Kind.APPROVAL, body))

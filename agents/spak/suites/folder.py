@@ -59,7 +59,7 @@ class Suite:
         """
         if not folder.is_dir() and not new:
             raise SuiteError(
-                "suite.none", f"{folder} is no suite", "spak suite keep RUN --suite DIR makes one"
+                "suite.none", f"{folder} is not a suite", "spak suite keep RUN --suite DIR makes one"
             )
         cases, broken = [], []
         found = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -142,7 +142,7 @@ class Suite:
         Raises: SuiteError `suite.exists`, `suite.duplicate`, `suite.passes_before`, `suite.case`.
         """
         if not NAME.fullmatch(case.name) or case.name == RUN:
-            raise SuiteError("suite.case", f"{case.name!r} is no name of a case", "letters, digits, . _ -")
+            raise SuiteError("suite.case", f"{case.name!r} is not a name of a case", "letters, digits, . _ -")
         if os.path.lexists(self.folder / case.name):
             raise SuiteError("suite.exists", f"the suite has a case {case.name}", "name it with --name")
         with _aside(self.folder) as aside:

@@ -146,7 +146,7 @@ def read_case(folder: Path) -> Case:
     except UserError as error:
         raise _wrong(folder, error.message) from error
     if not isinstance(value, dict) or value.get("case") != VERSION:
-        raise _wrong(folder, f'it is no JSON object with "case": {VERSION}')
+        raise _wrong(folder, f'it is not JSON object with "case": {VERSION}')
     made = _case(folder, value)
     return Case(
         made.name, folder, made.inputs, made.seed, made.right, made.tags, made.origin, made.semantics,
@@ -213,13 +213,13 @@ def _case(folder: Path, value: Mapping[str, Any]) -> Case:
     seed, inputs, tags = value.get("seed", 0), value.get("inputs", {}), value.get("tags", [])
     origin, semantics = value.get("origin", {}), value.get("semantics", 0)
     if type(seed) is not int or not 0 <= seed < 2**53:
-        raise _wrong(folder, "seed is no number from 0 to 2^53 - 1")
+        raise _wrong(folder, "seed is not a number from 0 to 2^53 - 1")
     if type(semantics) is not int or semantics < 0:
-        raise _wrong(folder, "semantics is no number")
+        raise _wrong(folder, "semantics is not a number")
     if not isinstance(inputs, dict) or not isinstance(origin, dict):
-        raise _wrong(folder, "inputs or origin is no object")
+        raise _wrong(folder, "inputs or origin is not an object")
     if not isinstance(tags, list) or not all(isinstance(item, str) for item in tags):
-        raise _wrong(folder, "tags is no list of texts")
+        raise _wrong(folder, "tags is not a list of texts")
     right = _right(folder, value.get("right", {}))
     if (folder / SEALED).is_dir() and not right.sealed:
         raise _wrong(folder, "it has a folder sealed and no command in right.sealed")
@@ -228,17 +228,17 @@ def _case(folder: Path, value: Mapping[str, Any]) -> Case:
 
 def _right(folder: Path, value: Any) -> Right:
     if not isinstance(value, dict):
-        raise _wrong(folder, "right is no object")
+        raise _wrong(folder, "right is not an object")
     _known(folder, "right", value, _RIGHT)
     state, codes, files = value.get("state", "succeeded"), value.get("codes", []), value.get("files", {})
     if state not in STATES:
         raise _wrong(folder, f"right.state is none of {', '.join(STATES)}")
     if not isinstance(codes, list) or not all(isinstance(item, str) for item in codes):
-        raise _wrong(folder, "right.codes is no list of texts")
+        raise _wrong(folder, "right.codes is not a list of texts")
     if not isinstance(files, dict) or not all(
         item is None or isinstance(item, str) for item in files.values()
     ):
-        raise _wrong(folder, "right.files is no object of hashes")
+        raise _wrong(folder, "right.files is not an object of hashes")
     validator = value.get("validator")
     if validator is not None and (
         not isinstance(validator, dict) or not isinstance(validator.get("name"), str)
@@ -246,25 +246,25 @@ def _right(folder: Path, value: Any) -> Right:
         raise _wrong(folder, 'right.validator is no {"name", "options"}')
     sealed = value.get("sealed", [])
     if not isinstance(sealed, list):
-        raise _wrong(folder, "right.sealed is no list")
+        raise _wrong(folder, "right.sealed is not a list")
     why = value.get("passes_before", "")
     if not isinstance(why, str):
-        raise _wrong(folder, "right.passes_before is no text")
+        raise _wrong(folder, "right.passes_before is not text")
     return Right(state, tuple(codes), files, validator, tuple(_check(folder, item) for item in sealed), why)
 
 
 def _check(folder: Path, value: Any) -> Check:
     if not isinstance(value, dict):
-        raise _wrong(folder, "a sealed check is no object")
+        raise _wrong(folder, "a sealed check is not an object")
     _known(folder, "right.sealed", value, _CHECK)
     cmd, code = value.get("cmd"), value.get("exit", 0)
     output, limit = value.get("output", ""), value.get("timeout_s", 60.0)
     if not isinstance(cmd, list) or not cmd or not all(isinstance(item, str) and item for item in cmd):
         raise _wrong(folder, "a sealed check has no cmd, a list of texts")
     if type(code) is not int or not isinstance(output, str):
-        raise _wrong(folder, "a sealed check's exit is no number or its output no text")
+        raise _wrong(folder, "a sealed check's exit is not a number or its output is not text")
     if type(limit) not in (int, float) or not 0 < limit <= 86_400:
-        raise _wrong(folder, "a sealed check's timeout_s is no number of seconds up to a day")
+        raise _wrong(folder, "a sealed check's timeout_s is not a number of seconds up to a day")
     return Check(tuple(cmd), code, output, float(limit))
 
 

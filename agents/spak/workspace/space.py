@@ -351,7 +351,7 @@ class Workspace:
                 raise RunError(
                     "upload.changed",
                     "the stored files are not the ones that were brought",
-                    "bring them again",
+                    "upload them again",
                 )
             self._store.write()
             self._disk.sync_all(fd)

@@ -64,7 +64,7 @@ class Json(BaseParser):
         except orjson.JSONDecodeError as error:
             raise Refused("web.request", "The request is not JSON in UTF-8.", str(error)[:100]) from error
         if not isinstance(value, dict):
-            raise Refused("web.request", "The request is no JSON object.")
+            raise Refused("web.request", "The request is not JSON object.")
         return value
 
 

@@ -46,7 +46,7 @@ def asked_number(given: Mapping[str, str], name: str) -> int | None:
         return None
     found = as_number(given[name])
     if found is None:
-        raise Refused("web.filter", f"{name} is no whole number of at most nine digits.", f"{name}=1")
+        raise Refused("web.filter", f"{name} is not a whole number of at most nine digits.", f"{name}=1")
     return found
 
 

@@ -139,7 +139,7 @@ def _posted(request: Request, spec: Spec, given: dict[str, Any]) -> SpecVersion:
     """What would be the version of a posted text; it is not saved. Who may not save a text runs none."""
     access.require(request.user, "spec.edit", spec)
     if request.user.token and request.user.token.specs is not None:
-        raise PermissionDenied("A text is no version of a spec: a token for some specs runs none.")
+        raise PermissionDenied("A text is not a version of a spec: a token for some specs runs none.")
     if "version" in given or "tag" in given:
         raise Refused("web.request", "text and version cannot both be given.", "Send one of them.", 422)
     text = given["text"] = clean(given["text"], shapes.TEXT_BYTES)
@@ -156,7 +156,7 @@ def _files(spec: Spec, asked: str) -> Upload | None:
         return None
     found = Upload.objects.filter(team=spec.team, root=asked).first() if asked.isprintable() else None
     if found is None:
-        raise Refused("web.run_files", "The team has no such files.", "Bring them again.", 410)
+        raise Refused("web.run_files", "The team has no such files.", "Upload them again.", 410)
     return found
 
 
@@ -314,7 +314,7 @@ def _after(request: HttpRequest) -> int:
 
 # ---- waiting
 
-GONE = orjson.dumps({"code": "web.404", "detail": "There is nothing here any more, or it is not yours."})
+GONE = orjson.dumps({"code": "web.404", "detail": "This no longer exists, or it is not yours."})
 """What a wait ends with whose run was deleted, or whose token was revoked: its answer had begun already."""
 AsyncView = Callable[..., Awaitable[HttpResponseBase]]
 

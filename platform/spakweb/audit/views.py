@@ -52,7 +52,7 @@ def export(request: HttpRequest, team: str) -> HttpResponse:
     rows, _ = _filtered(request, found)
     kind = request.GET.get("as", "jsonl")
     if kind not in ("csv", "jsonl"):
-        raise Refused("web.export", f"{kind[:20]!r} is no form of export.", "Choose csv or jsonl.")
+        raise Refused("web.export", f"{kind[:20]!r} is not a form of export.", "Choose csv or jsonl.")
     lines = (_csv if kind == "csv" else _jsonl)(rows.order_by("pk"))
     mime = "text/csv" if kind == "csv" else "application/jsonl"
     response = StreamingHttpResponse(lines, content_type=f"{mime}; charset=utf-8")
@@ -88,7 +88,7 @@ def _moment(text: str, at: time) -> datetime:
     try:
         return timezone.make_aware(datetime.combine(date.fromisoformat(text), at))
     except (ValueError, OverflowError) as error:
-        raise Refused("web.date", f"{text[:20]!r} is no date.", "Write it as 2026-01-31.") from error
+        raise Refused("web.date", f"{text[:20]!r} is not a date.", "Write it as 2026-01-31.") from error
 
 
 def _query(request: HttpRequest) -> str:

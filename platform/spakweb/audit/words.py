@@ -79,7 +79,7 @@ WORDS = {
     "spec.unarchived": "Restored a spec from the archive",
     "spec.unprotected": "Removed the protection of a spec",
     "spec.untagged": "Removed a tag",
-    "suite.brought": "Brought a suite",
+    "suite.brought": "Imported a suite",
     "suite.case": "Added a case to a suite",
     "suite.sealed": "Gave a case sealed checks",
     "suite.changed": "Changed a suite",

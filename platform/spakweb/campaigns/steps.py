@@ -79,7 +79,7 @@ def _advanced(held: ledger.Held) -> str:
     try:
         why = step.go()
     except (Http404, PermissionDenied):
-        why = "web.campaign_rights: who started it may not start runs or propose patches any more"
+        why = "web.campaign_rights: who started it may no longer start runs or propose patches"
     Campaign.objects.filter(held.mine, pk=held.row.pk).update(shown=step.shown())
     return why
 

@@ -419,7 +419,7 @@ def rename_(text: object, unit: object, new: object, team_files: TeamFiles | Non
     if new is None:
         return {"name": seen.text[place.start : place.end], **seen.range(place.start, place.end)}
     if not isinstance(new, str):
-        raise Refused("web.request", "The new name is no text.")
+        raise Refused("web.request", "The new name is not text.")
     found = rename(seen.view, offset, new)
     if found.problem:
         raise EditRefused("edit.arguments", found.problem)

@@ -158,7 +158,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
     except (orjson.JSONDecodeError, RawPostDataException) as error:  # the latter: it is a form
         raise Refused("web.request", "The request is not JSON in UTF-8.") from error
     if not isinstance(value, dict):
-        raise Refused("web.request", "The request is no JSON object.")
+        raise Refused("web.request", "The request is not JSON object.")
     return value
 
 

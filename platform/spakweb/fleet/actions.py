@@ -124,7 +124,7 @@ class Beating(threading.Thread):
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise Refused(
-            "web.runner", f"{name[:40]!r} is no name of a runner.", "Letters, digits and . _ : - only."
+            "web.runner", f"{name[:40]!r} is not a name of a runner.", "Letters, digits and . _ : - only."
         )
     return name
 

@@ -416,7 +416,7 @@ def _digest(path: Path) -> str:
 
 
 def _half(source: Path, why: str) -> Refused:
-    return _no_backup(f"{source} is no whole backup ({why})", "name another; nothing was changed")
+    return _no_backup(f"{source} is not a whole backup ({why})", "name another; nothing was changed")
 
 
 def _no_backup(why: str, hint: str) -> Refused:

@@ -143,7 +143,7 @@ def _why(done: Answer, status: int) -> str:
     if 300 <= status < 400:
         return f"The receiver answered {status}, a redirect. Redirects are not followed."
     if status == GONE:
-        return "The receiver answered 410: it wants no more. The webhook is off."
+        return "The receiver answered 410 (gone). The webhook is off."
     if status:
         return f"The receiver answered {status}."
     return done.why

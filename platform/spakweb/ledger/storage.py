@@ -19,7 +19,7 @@ from spakweb.runs.models import StoredFile
 
 ROOM = 1 << 20
 """Bytes that must be free in the data folder; with fewer runs cannot go on."""
-FULL = "the disk of the server is full; it goes on by itself when there is room"
+FULL = "the disk of the server is full; the run continues when there is room"
 
 
 def no_room() -> bool:

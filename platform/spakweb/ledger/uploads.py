@@ -96,7 +96,7 @@ def opened(upload: Upload) -> Iterator[Any]:
         file = default_storage.open(_name(upload.key))
     except FileNotFoundError as error:
         raise RunError(
-            "upload.changed", "the stored files of the run are gone", "bring them again"
+            "upload.changed", "the stored files of the run are gone", "upload them again"
         ) from error
     with file:
         yield file

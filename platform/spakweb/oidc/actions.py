@@ -99,7 +99,7 @@ def remove(user: Any, rule: Rule) -> None:
 def _issuer(text: str) -> str:
     found = urls.parse(text)
     if isinstance(found, urls.Trouble):
-        raise _bad(f"The issuer is no address: {found.detail}.")
+        raise _bad(f"The issuer is not an address: {found.detail}.")
     inside = set(settings.OIDC_REACH) - {"public"}
     if found.scheme != "https" and not (found.scheme == "http" and inside):
         raise _bad("An issuer is reached over https.")

@@ -60,11 +60,11 @@ class Job:
 def issuer_of(token: str) -> str:
     """Whose it says it is; nothing is checked yet. Raises: Refused `web.oidc_token`."""
     if not 0 < len(token) <= LONGEST_TOKEN:
-        _refuse("It is no id token.")
+        _refuse("It is not an id token.")
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-        raise _refused("It is no id token.") from error
+        raise _refused("It is not an id token.") from error
     return _text(claims, "iss")
 
 

@@ -113,7 +113,7 @@ def _json(address: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise _trouble("its answer is no JSON object")
+        raise _trouble("its answer is not JSON object")
     return found
 
 

@@ -119,7 +119,7 @@ def _read(ledger: bytes) -> Campaign:
 
 def _no_campaign(why: str) -> Refused:
     hint = "Bring the trace.jsonl of a campaign."
-    return Refused("web.campaign", f"The file is no ledger of a campaign: {why}.", hint)
+    return Refused("web.campaign", f"The file is not a ledger of a campaign: {why}.", hint)
 
 
 def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from spak.patch.model import Refusal, checked_path
 from spak.program import Ref, Template
 from spak.program.model import Step
 from spak.records import decode
+from spak.runner.views.causes import reworded
 from spakweb.errors import Refused
 from spakweb.runs import files
 from spakweb.runs.models import Run, RunRecord
@@ -57,7 +58,7 @@ class NoFit(Refused):
         self.now = now[:SHOWN] if now is not None else None
         where = f"Line {found.line} of the patch: " if found.line else "The patch: "
         hint = f"{found.hint[:1].upper()}{found.hint[1:]}." if found.hint else ""
-        super().__init__("web.answer_patch", f"{where}{found.message}.", hint, 422)
+        super().__init__("web.answer_patch", f"{where}{reworded(found.message)}.", hint, 422)
 
 
 def patch_wanted(run: Run, asked: dict[str, Any] | None) -> Wanted | None:
@@ -98,11 +99,11 @@ def made(run: Run, edits: Sequence[tuple[str, str]]) -> str:
         try:
             checked_path(path, 0)
         except Refusal as why:
-            raise _unedited(f"{path[:80]!r} is no name for a file here", why.refused.hint) from why
+            raise _unedited(f"{path[:80]!r} is not a name for a file here", why.refused.hint) from why
         now = files.read(run, path)
         before = None if now is None else files.as_text(now)
         if now is not None and before is None:
-            raise _unedited(f"{path} is no text", "It cannot be edited on a page.")
+            raise _unedited(f"{path} is not text", "It cannot be edited on a page.")
         if now is None and not text:
             continue
         found[path] = (now, _ended(text, before).encode())

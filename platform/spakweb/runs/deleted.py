@@ -36,6 +36,6 @@ def gone(run: Run) -> Refused:
     return Refused(
         "web.run_deleted",
         f"Run {run.key} was deleted on {when} by {by(run)}. It had {plural(run.count, 'record')}.",
-        "Its page says what it was; its records are nowhere here any more.",
+        "Its page says what it was; its records no longer exist here.",
         410,
     )

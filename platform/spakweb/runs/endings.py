@@ -63,6 +63,7 @@ FAMILIES = {
     "approval": "an approval was not valid",
     "budget": "a limit of the spec is reached",
     "llm": "the model gave no answer",
+    "lang": "the spec has errors",
     "ledger": "its records could not be written or read",
     "measure": "a measurement failed",
     "patch": "a patch could not be applied",

@@ -68,7 +68,9 @@ def approvers() -> list[dict[str, Any]]:
 def signed(run: str, effect: Effect, decision: str, expires_s: int) -> dict[str, Any]:
     """The body of an approval (or a denial) of the action that the run waits for."""
     if effect.act != "approve":
-        raise RunError("run.no_approval", "the run waits for no approval", "reload the page: it went on")
+        raise RunError(
+            "run.no_approval", "the run waits for no approval", "reload the page: the run has continued"
+        )
     return approval.make(
         private_key(),
         action=approval.action_hash(effect.name, effect.args["args"]),

@@ -166,7 +166,7 @@ def _begun(schedule: Schedule, late: timedelta) -> tuple[Run | None, str, bool]:
         with transaction.atomic():
             run = _start(schedule.person, schedule)
     except (PermissionDenied, Http404):
-        return None, f"{schedule.person} may start no runs of the spec any more. The schedule is off.", False
+        return None, f"{schedule.person} may no longer start runs of the spec. The schedule is off.", False
     except Refused as why:
         return None, f"{why.code}: {why.message}", True
     return run, "", True

@@ -24,7 +24,7 @@ def next_after(cron: str, zone: str, after: datetime) -> datetime:
     try:
         found = next(CronSim(cron, after.astimezone(ZoneInfo(zone))))
     except CronSimError as error:
-        raise _bad(f"This is no cron line: {str(error)[:80].lower()}.") from error
+        raise _bad(f"This is not a cron line: {str(error)[:80].lower()}.") from error
     except StopIteration as error:
         raise _bad("This time never comes.") from error
     return found.astimezone(UTC)

@@ -148,7 +148,7 @@ def _prove(source: Source, address: Address, token: str, login: str) -> None:
     _require_token(token)
     named = (login or USER) if token else ""
     if not (named.isascii() and named.isprintable() and ":" not in named and len(named) <= LONGEST_USER):
-        raise Refused("git.token", "This is no name to go with a token.", "x-access-token, oauth2", 422)
+        raise Refused("git.token", "This is not a name to go with a token.", "x-access-token, oauth2", 422)
     source.user, source.sealed = named, credentials.seal(token)
 
 
@@ -164,7 +164,7 @@ def _require_token(token: str) -> None:
     plain = token.isascii() and token.isprintable() and " " not in token
     if token and not (plain and MIN_SECRET <= len(token) <= LONGEST_TOKEN):
         hint = f"At least {MIN_SECRET} letters, digits and signs, without blanks."
-        raise Refused("git.token", "This is no token.", hint, 422)
+        raise Refused("git.token", "This is not a token.", hint, 422)
 
 
 def _host_keys(address: Address, given: str) -> str:

@@ -60,7 +60,7 @@ def read(text: str) -> Address:
         user, given = ssh[1] or USER, f"ssh://{ssh[2]}"
     found = urls.parse(given)
     if isinstance(found, urls.Trouble):
-        _refuse(f"This is no address of a repository: {found.detail}.")
+        _refuse(f"This is not an address of a repository: {found.detail}.")
     if found.query or found.fragment or not _PATH.match(found.path):
         _refuse("The path of the repository has signs that are not taken, or there is none.")
     if "//" in found.path or "/-" in found.path or ".." in found.path.split("/"):

@@ -105,7 +105,7 @@ def _require_plain(path: str, *nodes: Node | None) -> None:
         raise RunError("git.change_secret", f"the run changed {shown}, by its name a file of secrets", hint)
     of_git = any(part.lower().rstrip(" .") == ".git" for part in path.split("/"))
     if of_git or any(node is not None and node.kind != "f" for node in nodes):
-        what = "something of a repository" if of_git else "a link or something else that is no file"
+        what = "something of a repository" if of_git else "a link or something else that is not a file"
         raise RunError("git.change_kind", f"the run changed {shown}, {what}", "carry it over by hand")
 
 

@@ -69,7 +69,7 @@ def api_of(forge: str, address: Address, given: str) -> str:
     parsed = urls.parse(given)
     inside = set(settings.SOURCE_REACH) - {"public"}
     if isinstance(parsed, urls.Trouble) or parsed.query or parsed.fragment:
-        raise _bad("This is no address of an API.", EXAMPLE)
+        raise _bad("This is not an address of an API.", EXAMPLE)
     if parsed.scheme != "https" and not (parsed.scheme == "http" and inside):
         raise _bad("An API is reached over https.", EXAMPLE)
     return given.rstrip("/")
@@ -137,7 +137,7 @@ def _number(root: str, project: str, headers: Mapping[str, str]) -> int:
             number = one.get("id")
             if isinstance(number, int):
                 return number
-    raise _refused(f"the token is no member of a project {project}")
+    raise _refused(f"the token is not a member of a project {project}")
 
 
 def _said(url: str, headers: Mapping[str, str], body: str) -> Any:
@@ -162,7 +162,7 @@ def _said(url: str, headers: Mapping[str, str], body: str) -> Any:
     try:
         return json.loads(done.body)
     except (ValueError, RecursionError) as error:
-        raise _refused("the API's answer is no JSON") from error
+        raise _refused("the API's answer is not JSON") from error
 
 
 def _message(body: bytes) -> str:

@@ -59,7 +59,7 @@ def patterns(texts: Iterable[str]) -> list[str]:
         plain = one.replace("*", "x")
         if not _PATTERN.match(one) or len(one) > LONGEST or ".." in one or "//" in one or plain.endswith("/"):
             raise Refused(
-                "git.refs", f"{one[:60]!r} is no pattern of refs.", "main, release/*, refs/tags/v*", 422
+                "git.refs", f"{one[:60]!r} is not a pattern of refs.", "main, release/*, refs/tags/v*", 422
             )
     if not 0 < len(found) <= MOST:
         raise Refused("git.refs", f"A source allows 1 to {MOST} refs.", "main, release/*, refs/tags/v*", 422)

@@ -192,7 +192,7 @@ def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
     try:
         TAG(name)
     except ValidationError as error:
-        raise Refused("web.tag", f"{name[:60]!r} is no name for a tag.", error.message) from error
+        raise Refused("web.tag", f"{name[:60]!r} is not a name for a tag.", error.message) from error
     with transaction.atomic():
         spec = _locked(version.spec_id)
         if name in PROMOTED and spec.review_rules.approvals and (why := _not_promoted(user, version, name)):

@@ -49,7 +49,7 @@ def bring(user: Any, team: Team, name: str, archive: BinaryIO, size: int) -> Sui
         except UserError as error:
             raise Refused(error.code, error.message, error.hint) from error
         except SpakError as error:  # the suite's ledger is damaged
-            raise Refused("web.suite_zip", str(error), "Bring the whole folder of the suite.") from error
+            raise Refused("web.suite_zip", str(error), "Upload the whole folder of the suite.") from error
         problems = [item for item in found.problems() if item.code not in UNLISTED]
         if problems:
             first = problems[0]

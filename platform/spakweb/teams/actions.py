@@ -77,7 +77,7 @@ def join(user: Any, secret: str) -> Team:
         if not used:
             raise Refused(
                 "web.invitation",
-                "This invitation does not work any more.",
+                "This invitation no longer works.",
                 "Ask an admin for a new link.",
                 410,
             )
@@ -110,7 +110,7 @@ def keep_runs(user: Any, team: Team, days: str) -> None:
     days = days.strip()
     if days and not (days.isascii() and days.isdigit() and len(days) < 6 and int(days) <= MOST_DAYS):
         hint = f"0 to {MOST_DAYS}, or nothing."
-        raise Refused("web.keep_days", f"{days[:40]!r} is no number of days.", hint)
+        raise Refused("web.keep_days", f"{days[:40]!r} is not a number of days.", hint)
     now = int(days) if days else None
     with transaction.atomic():
         was = Team.objects.select_for_update().get(pk=team.pk).keep_days
@@ -191,7 +191,7 @@ def _keep_an_admin(member: Membership, stays: bool) -> None:
 
 def _role(role: str) -> Role:
     if role not in VALUES:
-        raise Refused("web.role", f"{role[:40]!r} is no role.", "Roles are " + ", ".join(VALUES) + ".")
+        raise Refused("web.role", f"{role[:40]!r} is not a role.", "Roles are " + ", ".join(VALUES) + ".")
     return Role(role)
 
 

@@ -190,7 +190,9 @@ def tokens_of(user: Any) -> QuerySet[Token]:
 def user_of(secret: str) -> User:
     """The person, with `token` set. Raises: Refused `web.token`."""
     if not well_formed(secret):
-        raise _refused("This is no token.", "One begins with spak_ and has 54 letters; copy the whole of it.")
+        raise _refused(
+            "This is not a token.", "One begins with spak_ and has 54 letters; copy the whole of it."
+        )
     found = Token.objects.select_related("user").filter(secret_hash=_hash(secret)).first()
     if found is None:
         raise _refused("This token is not known here.", "Look whether it was made on this host.")

@@ -115,7 +115,7 @@ def withdraw(request: HttpRequest, team: str, invitation: int) -> HttpResponse:
     rows = Invitation.objects.select_related("team")
     made = access.find(request.user, "team.manage", rows, pk=invitation, team__slug=team)
     actions.withdraw(request.user, made)
-    messages.success(request, "The link does not work any more.")
+    messages.success(request, "The link no longer works.")
     return redirect("spak-team-members", team=team)
 
 
@@ -138,7 +138,7 @@ def remove(request: HttpRequest, team: str, member: int) -> HttpResponse:
     if found.user_id == request.user.pk:
         messages.success(request, f"You left {found.team}.")
         return redirect("spak-home")
-    messages.success(request, f"{found.user} is not in the team any more.")
+    messages.success(request, f"{found.user} is no longer in the team.")
     return redirect("spak-team-members", team=team)
 
 
@@ -152,7 +152,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
         request.session.pop(SESSION_KEY, None)
         raise Refused(
             "web.invitation",
-            "This invitation does not work any more.",
+            "This invitation no longer works.",
             "Ask an admin of the team for a new link.",
             410,
         )

@@ -16,11 +16,11 @@ from spakweb.teams import tokens
 from spakweb.teams.models import Team, Token
 
 SCOPES = {
-    "start": "Start, fork, label, pause and cancel runs, experiments and campaigns, and bring files for them",
+    "start": "Start, fork, label, pause and cancel runs, experiments and campaigns, upload files",
     "answer": "Answer what a run waits for",
     "edit": "Create specs, save versions and move tags",
     "review": "Propose and revise patches, comment, merge what people approved",
-    "admin": "Add, change and remove the team's sources, and read what happened in it",
+    "admin": "Add, change and remove the team's sources, and read the audit log",
 }
 """What a token may be given besides looking, in words."""
 GRACE = {
@@ -95,5 +95,5 @@ def revoke(request: HttpRequest, token: int) -> HttpResponse:
     """Revoke one of the person's tokens."""
     found = get_object_or_404(Token, pk=token, user=request.user)
     tokens.revoke(found)
-    messages.success(request, f"{found.name} does not work any more.")
+    messages.success(request, f"{found.name} no longer works.")
     return redirect("spak-account")

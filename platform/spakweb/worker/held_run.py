@@ -202,7 +202,7 @@ class HeldRun:
     def _do(self, command: Command) -> str:
         pending = self.runner.state.r6
         if self.runner.state.ended or pending is None or pending.id != command.body.get("of"):
-            return "the run does not wait for this any more"
+            return "the run is no longer waiting for this"
         if command.kind == "call" and self.runner.performer.host.backend is None:
             return "no backend is set up where this run executes: type the answer"
         if command.kind == "answer":

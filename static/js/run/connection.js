@@ -18,16 +18,16 @@ export class Connection {
 
   heard(message) {
     if (message.type === "connected") this.live();
-    else if (message.code === CROWDED) this.away("Too many pages of yours are open for this one to be live: close some. It tries again by itself.");
+    else if (message.code === CROWDED) this.away("Too many of your pages are open for this one to be live. Close some. Reconnecting...");
     else if (message.type === "away") this.away();
     else if (message.code === SIGNED_OUT) this.away("You are signed out, and this page is no longer updated. ", this.signIn());
-    else if (NO_ACCESS.includes(message.code)) this.away("You may not see this any more, and the page is no longer updated.");
+    else if (NO_ACCESS.includes(message.code)) this.away("You no longer have access to this, and the page is no longer updated.");
   }
 
   // A part that the page fetches by itself failed (or null: it came). One failure may be chance.
   failed(error) {
     this.failures = error ? this.failures + 1 : 0;
-    if (this.failures >= FAILURES && !this.since) fill(this.place, `This page cannot be updated just now. ${error.message} It tries again by itself.`);
+    if (this.failures >= FAILURES && !this.since) fill(this.place, `This page cannot be updated right now. ${error.message} Retrying...`);
     else if (!this.failures && !this.since && !this.timer) fill(this.place);
   }
 
@@ -41,7 +41,7 @@ export class Connection {
       fill(this.place);
       return;
     }
-    fill(this.place, "Live again.");
+    fill(this.place, "Connected again. The page is live.");
     this.timer = setTimeout(() => {
       this.timer = 0;
       fill(this.place);
@@ -55,7 +55,7 @@ export class Connection {
     const first = !this.since;
     this.since ??= new Date().toLocaleTimeString();
     if (words.length) fill(this.place, ...words);
-    else if (first) fill(this.place, `Not live since ${this.since}: the page shows what was known then. It tries to connect again by itself.`);
+    else if (first) fill(this.place, `Connection lost at ${this.since}. The page shows the state of then. Reconnecting...`);
   }
 
   signIn() {

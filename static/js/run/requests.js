@@ -38,10 +38,10 @@ export class Requests {
 }
 
 function sentence(status) {
-  if (status === 401 || status === 403) return "You may not see this: you are signed out, or no member of the team any more.";
-  if (status === 404 || status === 410) return "This is not there any more.";
-  if (status === 429) return "These were too many requests: wait a moment.";
-  return `The server could not do this (${status}).`;
+  if (status === 401 || status === 403) return "You have no access: you are signed out, or no longer a member of the team.";
+  if (status === 404 || status === 410) return "This no longer exists.";
+  if (status === 429) return "Too many requests. Wait a moment.";
+  return `The server reported an error (${status}).`;
 }
 
 // Calls `work` at once after a pause, else `each()` milliseconds after its last end; calls that come while it

@@ -163,7 +163,7 @@ class RunPage {
       try {
         const html = await this.requests.text(`edit ${path}`, link.href, { headers: { "HX-Target": "edits" } });
         const fresh = new DOMParser().parseFromString(html, "text/html").querySelector(".edit");
-        if (!fresh) throw new Error("This file cannot be edited here any more.");
+        if (!fresh) throw new Error("This file can no longer be edited here.");
         fresh.dataset.opened = "";
         place.append(fresh);
       } catch (error) {

@@ -9,7 +9,9 @@ export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting",
 // Tokens and what they cost, in the words of the server; cost in billionths of a dollar.
 function spent(tokens, cost) {
   const dollars = cost / 1e9, said = tokens.toLocaleString("en-US");
-  return cost ? `${said} · $${dollars >= 0.1 ? dollars.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : dollars.toFixed(4)}` : said;
+  if (!cost) return said;
+  if (dollars >= 0.1) return `${said} · $${dollars.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  return `${said} · $${dollars >= 0.001 ? dollars.toFixed(4) : dollars.toFixed(9).replace(/0+$/, "")}`;
 }
 
 export class Tasks {

@@ -65,7 +65,7 @@ def test_a_page_whose_server_is_away_or_that_slept_says_so(
             if asleep:
                 time.sleep(1)
                 sleeping.send("Page.setWebLifecycleState", {"state": "active"})
-            expect(line).to_contain_text("Not live since", timeout=5000)
+            expect(line).to_contain_text("Connection lost at", timeout=5000)
             expect(page.locator("html.not-live")).to_have_count(1)
         finally:
             for pid in reversed(processes):
@@ -94,10 +94,10 @@ def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, beg
     silent.append(cut)
     if cut == "offline":
         page.evaluate("dispatchEvent(new Event('offline'))")
-    expect(page.locator("#run-line")).to_contain_text("Not live since", timeout=5000)
+    expect(page.locator("#run-line")).to_contain_text("Connection lost at", timeout=5000)
     expect(page.locator("html.not-live")).to_have_count(1)
     silent.clear()
-    expect(page.locator("#run-line")).to_have_text("Live again.")
+    expect(page.locator("#run-line")).to_have_text("Connected again. The page is live.")
     expect(page.locator("html.not-live")).to_have_count(0)
     expect(page.locator("#run-line")).to_be_hidden()
 
@@ -110,7 +110,7 @@ def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person,
     page = alice.page
     page.route("**/*tab=records*", lambda route: route.fulfill(status=503, body="away"))
     page.click(".detail-side .tabs >> text=Records")
-    expect(page.locator("#pane [role=alert]")).to_contain_text("The server could not do this (503).")
+    expect(page.locator("#pane [role=alert]")).to_contain_text("The server reported an error (503).")
     assert "tab=records" not in page.url
     page.unroute("**/*tab=records*")
     page.click("#pane button:has-text('Try again')")

@@ -413,7 +413,7 @@ def test_a_program_comes_in_with_a_token(person: Person, begin: Begin, tmp_path:
     expect(page.locator("main")).to_contain_text("last used")
     page.click("button:has-text('Revoke')")
     page.click("dialog button:has-text('Revoke')")
-    expect(page.locator(".message")).to_contain_text("nightly does not work any more")
+    expect(page.locator(".message")).to_contain_text("nightly no longer works")
     assert '"code": "web.token"' in shell(f"{line} || curl -s {line[9:]}", tmp_path, **given).stdout
 
 

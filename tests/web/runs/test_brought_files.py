@@ -105,7 +105,7 @@ def test_the_form_takes_a_zip_and_a_fork_of_another_team_has_none_of_it(cast: An
     assert Run.objects.filter(version__spec=spec).first().files is None
     other = cast.client("charlie")
     assert post(other, cast.other_spec, files=run.files.key).status_code == 410
-    assert "not here any more" in post(client, spec, files="nothing\0").content.decode()
+    assert "no longer here" in post(client, spec, files="nothing\0").content.decode()
 
 
 def test_the_folder_around_a_zip_is_left_out_and_one_that_was_packed_here_is_kept(

@@ -90,7 +90,7 @@ def test_all_files_are_listed_while_it_waits(waits: Run, page: Callable[..., str
      (".env", "file of secrets", "K=hidden"), ("secrets/key.pem", "file of secrets", "PRIVATE"),
      ("icon.svg", "&lt;svg onload", "<svg onload"), ("pic.png", "?show=1", "no text and no picture"),
      ("data.bin", "no text and no picture", "?show=1"), ("odd.png", "&lt;html&gt;no picture", "?show=1"),
-     ("nothing", "not there any more", "opened-title"), ("../../etc/passwd", "not there any more", "root:")],
+     ("nothing", "no longer exists", "opened-title"), ("../../etc/passwd", "no longer exists", "root:")],
 )  # fmt: skip
 def test_a_file_is_looked_at(
     waits: Run, page: Callable[..., str], path: str, shown: str, not_shown: str

@@ -147,7 +147,7 @@ def test_a_run_that_is_being_taken_up_waits_for_nobody(cast: Any, ran: Ran) -> N
 def test_a_run_that_could_not_begin_says_why(cast: Any, ran: Ran) -> None:
     run = ran("task Broken {\n  step a: tool.nothing { }\n}\n")
     text = body(cast.client("vera").get(url("spak-run", run)))
-    assert "Could not begin" in text and "nothing" in text
+    assert "Could not start" in text and "nothing" in text
 
 
 def test_a_run_that_loops_says_which_records_are_alike(cast: Any, ran: Ran) -> None:

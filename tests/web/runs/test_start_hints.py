@@ -80,3 +80,10 @@ def test_the_form_names_them_and_the_usual_time(cast: Any, monkeypatch: pytest.M
     assert usual_time(spec) == {"time": 90_000, "count": 3}
     page = cast.client("bob").get(address).content.decode()
     assert "median of 3 runs" in page
+    run = Run.objects.create(
+        team=spec.team, version=spec.head, name=spec.name, key="20260102-000000-00000000"
+    )
+    page = f"/t/{spec.team.slug}/runs/{run.key}/"
+    assert "usually takes</dt><dd><b>1 min 30 s</b>" in cast.client("bob").get(page).content.decode()
+    Run.objects.filter(pk=run.pk).update(state=State.CANCELLED, ended_at=now)
+    assert "usually takes" not in cast.client("bob").get(page).content.decode()

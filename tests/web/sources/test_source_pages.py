@@ -213,7 +213,7 @@ def test_the_pages_add_show_change_and_remove(cast: Any) -> None:
     wrong = alice.post(f"{HERE}new/", {**form, "url": "nothing", "login": "ci"})
     assert wrong.status_code == 400
     page = wrong.content.decode()
-    assert "This is no address" in page and 'value="ci"' in page and "right-token-1" not in page
+    assert "This is not an address" in page and 'value="ci"' in page and "right-token-1" not in page
     assert alice.post(f"{HERE}new/", form).status_code == 302
     page = alice.get(f"{HERE}s/app/").content.decode()
     assert "refs/heads/release/*" in page and "right-token-1" not in page

@@ -151,14 +151,14 @@ class _Inside:
             if seen := reading(match[1]):
                 place = self.report.inside(value, r"\{\{[ \t]*(" + re.escape(match[1]) + r")[ \t]*\}\}")
                 fix = self.report.replace(place, seen) if place else None
-                message = f"'{match[1]}' is no variable: {odd(match[1])} only looks alike"
+                message = f"'{match[1]}' is not a variable: {odd(match[1])} only looks alike"
                 self.report.warn("lang.lookalike", message, f"did you mean '{seen}'?", place or value, fix)
 
     def doubt(self, value: ast.Name) -> None:
         near = nearest(value.value, self.scope.setters) if len(value.value) > 3 else ""
         if near:
             hint = f"did you mean '{near}'? it is taken as text: quotes say that it is meant so"
-            message = f"'{value.value}' is no variable"
+            message = f"'{value.value}' is not a variable"
             fix = self.report.replace(value, near)
             self.report.warn("lang.bare_word", message, hint, value, fix)
 

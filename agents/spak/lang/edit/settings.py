@@ -181,7 +181,7 @@ def _make(
         at = surface.ends[value.start]
         surface.replace(at, at, f" {{ {source} }}")
     else:
-        raise EditRefused("edit.shape", f"{owner.key} is no block", "set it as a whole first")
+        raise EditRefused("edit.shape", f"{owner.key} is not a block", "set it as a whole first")
 
 
 def _entry(part: Part, value: Any, indent: str) -> str:

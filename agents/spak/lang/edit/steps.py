@@ -81,7 +81,7 @@ def _step_source(surface: Surface, op: ops.AddStep, indent: str, known: list[ast
     kind = write.check_word(op.kind, "a kind of step")
     if "." not in kind:
         hint = did_you_mean(kind, ("tool.run", "llm.query")) or "tool.NAME or llm.NAME"
-        raise EditRefused("edit.value", f"'{kind}' is no kind of step", hint)
+        raise EditRefused("edit.value", f"'{kind}' is not a kind of step", hint)
     deep = indent + surface.unit
     fields = {
         write.key(name): write.value(value, deep + surface.unit).replace("\n", surface.newline)
@@ -216,7 +216,7 @@ def set_kind(surface: Surface, op: ops.SetKind) -> tuple[Op, ...]:
     step = find.step(find.task(surface, op.task), op.step)
     kind = write.check_word(op.kind, "a kind of step")
     if "." not in kind:
-        raise EditRefused("edit.value", f"'{kind}' is no kind of step", "tool.NAME or llm.NAME")
+        raise EditRefused("edit.value", f"'{kind}' is not a kind of step", "tool.NAME or llm.NAME")
     surface.replace_token(step.start + 3, kind)
     return (ops.SetKind(op.task, op.step, step.kind),)
 

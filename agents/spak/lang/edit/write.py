@@ -88,7 +88,7 @@ def value(item: Any, indent: str = "", depth: int = 0) -> str:
             return "[" + ", ".join(value(part, indent, depth + 1) for part in item) + "]"
         case Mapping():
             return _mapping(item, indent, depth)
-    raise EditRefused("edit.value", f"{type(item).__name__} is no value of a spec", "give JSON")
+    raise EditRefused("edit.value", f"{type(item).__name__} is not a value of a spec", "give JSON")
 
 
 def _mapping(item: Mapping[Any, Any], indent: str, depth: int) -> str:
@@ -214,7 +214,7 @@ def input_(name: str, part: Any) -> str:
     if isinstance(part, Mapping) and isinstance(part.get("$source"), str) and len(part) == 1:
         items = parse(f"x: {part['$source']}\n")
         if not items.ok or len(items.spec.items) != 1:
-            raise EditRefused("edit.value", f"input '{name}' is no declaration", "int = 512")
+            raise EditRefused("edit.value", f"input '{name}' is not a declaration", "int = 512")
         return f"{name}: {part['$source'].strip()}"
     if not isinstance(part, Mapping):
         return f"{name} = {value(part)}"

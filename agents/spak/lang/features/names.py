@@ -139,7 +139,7 @@ def _errors(view: View) -> int:
 def _unfit(view: View, item: Occurrence, new: str) -> str:
     """Why the name can not be this one; empty when it can."""
     if not _NAME.fullmatch(new):
-        return f"'{new}' is no name: letters, digits, _ and inner -"
+        return f"'{new}' is not a name: letters, digits, _ and inner -"
     if item.kind in ("variable", "check") and (new.lower() in CONSTANTS or new in (*PLAIN, *MARKS)):
         return f"'{new}' has a meaning of its own"
     kinds = ("step", "check") if item.kind in ("step", "check") else (item.kind,)

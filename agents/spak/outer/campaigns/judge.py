@@ -267,7 +267,7 @@ def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:
     if pair is None:
         return False
     if pair.outcome not in (1, 0, -1):
-        raise ValueError(f"{pair.outcome} is no outcome of a pair")
+        raise ValueError(f"{pair.outcome} is not an outcome of a pair")
     writer.put("pair", {"number": tested.number, **pair.to_json()})
     return True
 

@@ -65,7 +65,7 @@ class Candidate:
             )
         edits = tuple(from_json(item) for item in value["edits"])
         if any(isinstance(op, ops.Patch) for op in edits):
-            raise OuterError("outer.untyped", "a patch of the text is no typed edit", _HINT)
+            raise OuterError("outer.untyped", "a patch of the text is not a typed edit", _HINT)
         return cls(
             edits,
             str(value.get("proposer", "person")),
@@ -143,4 +143,4 @@ def _heuristic(value: Any) -> tuple[str, str]:
         return value, ""
     if isinstance(value, dict):
         return str(value.get("text", "")), str(value.get("when") or "")
-    raise OuterError("outer.untyped", "a heuristic that is no text", _HINT)
+    raise OuterError("outer.untyped", "a heuristic that is not text", _HINT)

@@ -72,7 +72,7 @@ class GrammarPatch:
             raise broken(f"it has no rule, or more than {MAX_RULES}")
         for rule, template in zip(self.rules, self.templates, strict=True):
             if rule.origin not in origins or rule.origin == "start" or rule.origin.endswith("_list"):
-                raise broken(f"{rule.origin} is no origin that can get an alternative")
+                raise broken(f"{rule.origin} is not an origin that can get an alternative")
             if not rule.symbols or not rule.alias or rule.alias in aliases:
                 raise broken(f"{rule} is empty, or has no name of its own")
             aliases.add(rule.alias)

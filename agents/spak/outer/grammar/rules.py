@@ -100,7 +100,7 @@ def alternative(origin: str, text: str) -> Rule:
     while at < len(body):
         found = _SYMBOL.match(body, at)
         if found is None:
-            raise ValueError(f"{body[at:]!r} is no symbol of a rule")
+            raise ValueError(f"{body[at:]!r} is not a symbol of a rule")
         symbols.append(found[1] or found[2] or found[3])
         at = found.end()
         while at < len(body) and body[at].isspace():

@@ -79,7 +79,7 @@ def contract(answer: str, base: str) -> Candidate:
         raise _broken(f"its members are not {', '.join(sorted(MEMBERS))}")
     patch, rationale, grammar = value["dsl_patch"], value["rationale"], value["grammar_patch"]
     if not isinstance(rationale, str) or not isinstance(grammar, str):
-        raise _broken("rationale or grammar_patch is no text")
+        raise _broken("rationale or grammar_patch is not text")
     if isinstance(patch, str):
         return of_diff(base, patch, "model", rationale, grammar)
     if not isinstance(patch, list):

@@ -54,7 +54,7 @@ class Betting:
             case 0:
                 made = replace(self, ties=self.ties + 1)
             case _:
-                raise ValueError(f"{outcome} is no outcome of a pair")
+                raise ValueError(f"{outcome} is not an outcome of a pair")
         return replace(made, peak=max(self.peak, made.e))
 
     def accepts(self, alpha: Fraction) -> bool:

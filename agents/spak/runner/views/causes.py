@@ -23,6 +23,8 @@ TAIL = 1000
 REWORDED = {
     "mend step ": "fix step ",
     "or mend what the measurement says": "or fix what the measurement reports",
+    "no file is patched here": "it changes no file",
+    "a damaged hunk header": "the header of a hunk is damaged",
     ": mend it before a commit": ": fix it before a commit",
     ": mend what it found before a commit": ": fix what it found before a commit",
 }

@@ -109,7 +109,7 @@ def _answer(run: Run, of: str, text: str, edits: list[tuple[str, str]], *, anywa
         raise Refused(
             "web.answer_edit",
             "You have edited files and pasted a patch.",
-            "Clear one of them: one is handed in.",
+            "Clear one of them: only one can be submitted.",
         )
     if not anyway:
         answering.require_fit(run, wanted, text)
@@ -136,7 +136,9 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
         actions.ask(request.user, found, kind, request.POST.get("of", ""))
     except Refused as why:
         return _refused_page(request, found, why)
-    messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: nothing is done.")
+    messages.success(
+        request, "Approved. The run continues." if kind == "approve" else "Denied. The action does not run."
+    )
     return redirect(run_parts.address(found))
 
 

@@ -201,7 +201,7 @@ def outcome(run: Run) -> str:
         case State.FAILED if error:
             hint = str(error.get("hint", "")).rstrip(".")
             mends = f" To fix it: {hint}." if hint else ""
-            return f"Could not begin: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
+            return f"Could not start: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
         case State.CANCELLED:
             who = _who(run, "run.cancel")
             return f"Cancelled by {who}." if who else "Cancelled."

@@ -74,7 +74,7 @@ def find_upload(spec: Spec, key: str) -> Upload:
     found = Upload.objects.filter(team=spec.team, key=key).first() if key.isprintable() else None
     if found is None:
         raise Refused(
-            "web.run_files", "The files for this run are not here any more.", "Choose them again.", 410
+            "web.run_files", "The files for this run are no longer here.", "Choose them again.", 410
         )
     return found
 

@@ -276,7 +276,8 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     for x, after in axis.ticks():
         parts.append(
             f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
-            f'<text x="{min(x, _middle(after)):.1f}" y="{foot + 17}" text-anchor="middle">'
+            f'<text x="{min(x, _middle(after)):.1f}" y="{foot + 17}" '
+            f'text-anchor="{"middle" if x > LEFT else "start"}">'
             f"{escape(after)}</text>"
         )
     parts.append("</svg>")

@@ -173,6 +173,7 @@ def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, 
         "checking": checks.going(run),
         **run_parts.rights(request.user, run),
         "retry": fork_points.points(run) if run.ended else [],
+        "usual": usual_time(run.version.spec) if run.version and not run.ended else None,
     }
 
 
