@@ -40,7 +40,7 @@ def test_start_a_campaign_follow_it_and_find_its_patch(
     page.get_by_role("navigation", name="Writes").get_by_role("link", name="Campaigns").click()
     page.get_by_label("Candidates at most").fill("2")
     page.get_by_label("Fresh pairs for one candidate at most").fill("20")
-    page.get_by_label("Runs of pairs in all at most").fill("60")
+    page.get_by_label("Most runs of pairs in total").fill("60")
     page.get_by_text("More", exact=True).click()
     page.get_by_label("Margin, in points of the pass rate").fill("50")
     assert alice.flaws(dark=True) == []

@@ -122,7 +122,7 @@ NOT_TAKEN: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"text": "--- a/gone.py\n+++ b/gone.py\n@@ -1 +1 @@\n-a\n+b\n"}, 422, "there is no file gone.py"),
     ({"text": "no patch at all"}, 422, "it changes no file"),
     (edits(("slug.py", SLUG)), 400, "Nothing is changed"),
-    (edits(("../x", "1")), 400, "no name for a file"),
+    (edits(("../x", "1")), 400, "is not a name for a file"),
     (edits(("slug.py", "x")) | {"text": FIX}, 400, "edited files and pasted a patch"),
     (edits(("slug.py", "my own words"), ("tests/test_slug.py", "x")), 422, "my own words"),
     ({}, 400, "The answer is empty"),

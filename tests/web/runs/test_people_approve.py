@@ -115,7 +115,7 @@ def test_an_old_page_approves_nothing(cast: Any, ran: Ran) -> None:
             reverse("spak-run-decide", kwargs={"team": run.team.slug, "run": run.key}),
             {"of": of, "decision": "approve"},
         )
-        assert answer.status_code == 409 and "waits for this no more" in answer.content.decode()
+        assert answer.status_code == 409 and "is no longer waiting for this" in answer.content.decode()
     assert not run.commands.exists()
 
 

@@ -88,8 +88,8 @@ def test_all_files_are_listed_while_it_waits(waits: Run, page: Callable[..., str
     ("path", "shown", "not_shown"),
     [("src/a.py", "<span>two", "one"), ("old.txt", "The run removed this file", "<span>old"),
      (".env", "file of secrets", "K=hidden"), ("secrets/key.pem", "file of secrets", "PRIVATE"),
-     ("icon.svg", "&lt;svg onload", "<svg onload"), ("pic.png", "?show=1", "no text and no picture"),
-     ("data.bin", "no text and no picture", "?show=1"), ("odd.png", "&lt;html&gt;no picture", "?show=1"),
+     ("icon.svg", "&lt;svg onload", "<svg onload"), ("pic.png", "?show=1", "neither text nor an image"),
+     ("data.bin", "neither text nor an image", "?show=1"), ("odd.png", "&lt;html&gt;no picture", "?show=1"),
      ("nothing", "no longer exists", "opened-title"), ("../../etc/passwd", "no longer exists", "root:")],
 )  # fmt: skip
 def test_a_file_is_looked_at(

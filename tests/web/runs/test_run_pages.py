@@ -155,7 +155,7 @@ def test_a_run_that_loops_says_which_records_are_alike(cast: Any, ran: Ran) -> N
     run = ran("task Loop {\n" + "".join(step.format(name) for name in "abcd") + "}\n")
     said = run_parts.outcome(run)
     assert said.startswith(
-        "Failed in Loop: it went round in a loop: the same steps with the same results, without progress. "
+        "Failed in Loop: it was in a loop: the same steps gave the same results, without progress. "
         "write_file gave the same result 3 times: records "
     )
     assert "gave the same result 3 times" in body(cast.client("vera").get(url("spak-run", run)))
