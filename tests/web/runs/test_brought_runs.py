@@ -140,7 +140,9 @@ def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
         Run.objects.filter(pk=found.pk).update(wanted="cancel")
         execute.advance(found.key)
         page = bob.get(run_parts.address(found)).content.decode()
-        assert "does not continue on this platform" in page and ">Resume<" not in page and ">Fork<" not in page
+        assert (
+            "does not continue on this platform" in page and ">Resume<" not in page and ">Fork<" not in page
+        )
         assert Run.objects.get(pk=found.pk).count == found.count
     assert sweep_up(at_once=True) == 0 and pick("default") is None and not Command.objects.exists()
 
