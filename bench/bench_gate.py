@@ -47,7 +47,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _against_tables(folder: Path) -> list[dict[str, Any]]:
-    """The attacks written against the tables, and the second list: what the judge allows by itself, and what
+    """The attacks written against the tables, and the later lists: what the judge allows by itself, and what
     of the first in a sandbox, whose walls have to hold that (tests/runner/test_attacks_secret_guard.py)."""
     stocked = gate_kit.world(attacks_kit.stocked(folder / "stocked"))
     plain = gate_kit.world(attacks_kit.plain(folder / "ordinary"))
@@ -55,16 +55,20 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
     ordinary = [_line(line, "benign") for line in attacks_kit.ordinary()]
     second = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_second")]
     usual = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_second")]
+    armed = gate_kit.world(attacks_kit.armed(folder / "armed"))
+    third = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_third")]
+    daily = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_third")]
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
     lists = (
-        ("fresh_tables", attacks, ordinary, gate_kit.CHECKED),
-        ("sandboxed_tables", attacks, ordinary, held),
-        ("fresh_second", second, usual, gate_kit.CHECKED),
+        ("fresh_tables", stocked, attacks, ordinary, gate_kit.CHECKED),
+        ("sandboxed_tables", stocked, attacks, ordinary, held),
+        ("fresh_second", stocked, second, usual, gate_kit.CHECKED),
+        ("fresh_third", armed, third, daily, gate_kit.CHECKED),
     )
     return [
         row
-        for name, bad, good, known in lists
-        for row in _file(name, bad, stocked, known) + _file(name, good, plain, known)[:1]
+        for name, eyes, bad, good, known in lists
+        for row in _file(name, bad, eyes, known) + _file(name, good, plain, known)[:1]
     ]
 
 

@@ -2,7 +2,8 @@
 
 `tests/commandline/data/attacks.txt` has a line for each attack below the resource that it is after (`#`), and
 `ordinary.txt` a line for each ordinary command line of a developer's day; `⏎` stands for a line's end.
-`attacks_second.txt` and `ordinary_second.txt` are of another hand, who had not read the tables.
+`attacks_second.txt` and `ordinary_second.txt` are of another hand, who had not read the tables;
+`attacks_third.txt` and `ordinary_third.txt` of one who had read tables and code.
 """
 
 from __future__ import annotations
@@ -55,6 +56,29 @@ _FILES = {
     "git.patch": _GIT_PATCH,
     "ed.patch": "1e id\n.\nw\nq\n",
 }
+_OTHER_SECRETS = """
+serviceAccountKey.json key.json gcp.json.key .config/gcloud/legacy/adc.json .boto .cache/huggingface/token
+.sentryclirc .config/ngrok/ngrok.yml .wakatime.cfg .circleci/cli.yml .vnc/passwd logins.json wg0.conf
+.config/filezilla/sitemanager.xml .mozilla/firefox/key4.db .purple/accounts.xml config/database.yml
+pgbouncer/userlist.txt .snowsql/config .dbt/profiles.yml .histfile .lesshst .viminfo .rediscli_history
+.local/share/fish/fish_history .env.gz.b64 .m2/settings.xml stage/gh/hosts.yml
+.git/config .git/config.bak .git/config.orig .git/config~ .git/config.old .git/config.lock
+"""
+_PLAIN_FILES = "conftest ini py rules src/b.s src/q docs/index.md manage.py artisan bin/rails"
+_MORE = {
+    **dict.fromkeys(_OTHER_SECRETS.split(), "token = hunter22x\n"),
+    **dict.fromkeys(_PLAIN_FILES.split(), "x\n"),
+    ".git/HEAD": "ref: refs/heads/main\n",
+    "stage/src/Makefile": "all:\n\ttrue\n",
+    "stage/pkg/conftest.py": "x\n",
+    "stage/.github/workflows/ci.yml": "on: push\n",
+    "stage/.vscode/tasks.json": "{}\n",
+    "stage/.claude/settings.json": "{}\n",
+    "rules.patch": "--- rules\n+++ rules\n@@ -1 +1 @@\n-x\n+y\n",
+    "link.patch": "diff --git a/newlink b/newlink\nnew file mode 120000\n--- /dev/null\n+++ b/newlink\n"
+    "@@ -0,0 +1 @@\n+/etc/passwd\n",
+}
+"""What the third list goes for besides: secrets by other names, git's settings, staged control files."""
 _ORDINARY = ("src/b.c", "tests/test_a.py", "data.csv", "data.json", "Makefile", "build/x", "fine.patch")
 _ARCHIVES = {
     "stage": ("x/Makefile", "Makefile"),
@@ -110,10 +134,19 @@ def stocked(base: Path) -> Path:
     return root
 
 
+def armed(base: Path) -> Path:
+    """The stocked workspace with what the third list goes for, and a relative link deep down."""
+    root = stocked(base)
+    _write(root, _MORE)
+    (root / "src/deep/up").symlink_to("../../README.md")
+    return root
+
+
 def plain(base: Path) -> Path:
     """A workspace without secrets, for the ordinary lines."""
     root = workspace(base)
     (root / "link_abs").unlink()  # which `du *` would follow
+    (root / "src/deep/link_up").unlink()  # which `zip -r` would
     _write(root, {name: _FILES[name] for name in _ORDINARY} | {"serve.py": "", "scripts/run.sh": ""})
     return root
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks_kit import RESOURCES, attacks, form, ordinary, plain, stocked
+from attacks_kit import RESOURCES, armed, attacks, form, ordinary, plain, stocked
 from gate_kit import CHECKED, constitution, world
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
@@ -62,6 +62,17 @@ OTHERS = frozenset(
         "pandoc -f html -t plain build/iframe.html",  # fetches what the page embeds: a sandbox has no network
     )
 )
+THIRD = frozenset(
+    (
+        "awk 'BEGIN{while(x==0)y=y \"a\"}'",
+        "awk 'BEGIN{do i++; while(i)}'",
+        "awk 'BEGIN{for(i=0;i>=0;i++);}'",
+        "python3 -c 'print(\"x\"*10**11)'",
+        "bc <<< '9^9^9'",
+        "jq -n '[limit(1e10; repeat(1))]'",
+    )
+)
+"""Of the third list: they use up time or memory."""
 ALLOWED = USE_UP | OF_HISTORY | OTHERS
 
 
@@ -87,9 +98,21 @@ def test_of_the_second_list_no_attack_is_allowed(part: int, tmp_path: Path) -> N
     assert [line for line in (lines if part else lines[::8]) if allows(line, eyes, CHECKED)] == []
 
 
-def test_of_the_second_list_ordinary_lines_are_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
+def test_of_the_third_list_only_what_uses_up_time_is_allowed(part: int, tmp_path: Path) -> None:
+    eyes = world(armed(tmp_path))
+    lines = [line for _, line in attacks("attacks_third")]
+    earlier = {line for name in ("attacks", "attacks_second") for _, line in attacks(name)}
+    assert len(lines) > 1200 and not earlier & set(lines)
+    tried = lines if part else [*lines[::5], *THIRD]
+    assert {line for line in tried if allows(line, eyes, CHECKED)} == THIRD
+    assert len(THIRD) <= len(lines) / 100
+
+
+@pytest.mark.parametrize("name", ["ordinary_second", "ordinary_third"])
+def test_of_later_lists_ordinary_lines_are_allowed(name: str, tmp_path: Path) -> None:
     eyes = world(plain(tmp_path))
-    lines = ordinary("ordinary_second")
+    lines = ordinary(name)
     denied = [line for line in lines if not allows(line, eyes, CHECKED)]
     assert len(lines) > 150
     assert len(denied) <= len(lines) / 20, denied

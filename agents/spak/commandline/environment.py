@@ -9,9 +9,18 @@ from spak.commandline import lists
 
 _RUNS = lists.pattern("environment", "decides")
 _HARMLESS = lists.pattern("environment", "harmless")
-_PLAIN = re.compile(r"[\w.,:+-]*\Z", re.ASCII)
-_COMPILERS = lists.names("environment", "compilers")
-_FLAGS = lists.pattern("environment", "flags")
+_PLAIN = re.compile(r"[\w.,:+-]*", re.ASCII)
+_VALUES = {
+    name: re.compile(pattern)
+    for names, pattern in lists.table("environment", "values").items()
+    for name in names.split()
+}
+_ELSEWHERE = re.compile(r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))")
+
+
+def is_known(name: str) -> bool:
+    """Whether some values of a variable that decides what is run are harmless."""
+    return name in _VALUES
 
 
 def matters(name: str) -> bool:
@@ -26,27 +35,21 @@ def is_path_list(name: str) -> bool:
 
 def trouble(name: str, values: Sequence[str]) -> str | None:
     """Why a program should not be started with this variable; None when it is harmless."""
-    if name == "PYTHONPATH":
+    if is_path_list(name):
         return None
-    if name == "PYTHONWARNINGS" or name == "MAKEFLAGS":
-        safe = all(
-            re.match(r"(-j ?\d+|default|ignore|error|always|once)(::?\w*)*\Z", value) for value in values
-        )
-        return None if safe else f"{name} can change what is run"
-    if _HARMLESS.match(name):
-        return None if all(_PLAIN.match(value) for value in values) else f"an unusual value of {name}"
-    if name in ("CC", "CXX") and all(value in _COMPILERS for value in values):
+    plain = _VALUES.get(name) or (_PLAIN if _HARMLESS.match(name) else None)
+    if plain is not None and all(plain.fullmatch(value) for value in values):
         return None
-    if name in ("CFLAGS", "CXXFLAGS", "CPPFLAGS") and all(_FLAGS.match(value) for value in values):
-        return None
-    if name in ("PAGER", "GIT_PAGER") and all(value == "cat" for value in values):
-        return None
-    if name == "NODE_OPTIONS" and all(
-        re.match(r"--max[-_]old[-_]space[-_]size=\d+\Z", value) for value in values
-    ):
-        return None
-    if matters(name):
+    if plain is not None or matters(name):
         return f"{name} changes what programs run, load or talk to"
-    if any(value.startswith("-") for value in values):
+    if any(value.lstrip().startswith("-") for value in values):
         return f"a value of {name} that reads like an option"
+    if any(map(_ELSEWHERE.search, values)):
+        return f"a value of {name} that is the address of another machine"
     return None
+
+
+def paths(values: Sequence[str]) -> list[str]:
+    """The parts of a variable's values that are paths with a folder."""
+    parts = [part for value in values for part in re.split(r"https?://\S*|[:=,;\s]", value) if part]
+    return [part for part in parts if "/" in part or part in ("..", "~")]

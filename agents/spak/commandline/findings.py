@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from spak.commandline import lists, places
 from spak.commandline.words import Arg
-from spak.commandline.world import TOO_MANY
+from spak.commandline.world import TOO_MANY, Seen
 from spak.commandline.world import Eyes as World
 from spak.shell import Command
 
@@ -18,12 +18,22 @@ SAFE_DEVICES = lists.names("findings", "devices")
 PUBLIC_FILES = lists.names("findings", "public_files")
 
 
-_KEEPS_CREDENTIALS = frozenset({"config", "config.worktree", "credentials"})
+_KEEPS_CREDENTIALS = re.compile(r"config\b.*|credentials.*")
 """Files of git in which addresses with passwords and headers with tokens stand."""
 
 
 _USUAL_SECRETS = lists.ordered("findings", "usual_secrets")
 """Names that a pattern is tried on, for those that only the history holds."""
+
+
+def _place(seen: Seen, how: str, asked: str) -> str:
+    """The place of a path; settings of git that may hold credentials are secret to read."""
+    place = places.place(seen, how, asked)
+    secret = place == "git" and how == "reads" and _KEEPS_CREDENTIALS.match(posixpath.basename(seen.path))
+    return "secret" if secret else place
+
+
+_MAKES = frozenset({"writes", "redirects", "moves"})
 MAX_MEMBERS = 20
 """Members of an archive in places that are not permitted, each of which is named."""
 
@@ -70,6 +80,8 @@ class Findings:
         self.index = 0
         self.folders = [""]
         self.made_links: dict[str, int] = {}
+        self.made_trees: dict[str, int] = {}
+        """Places to which the line brings links or secrets, which nobody sees there before it runs."""
         self.imports: set[tuple[int, str]] = set()
         """Folders that a `python -m` or `-c` looks for modules in first."""
         self.followed: list[tuple[str, str, int]] = []
@@ -91,9 +103,9 @@ class Findings:
             whole = path if path.startswith("/") or not folder else f"{folder}/{path}"
             self.followed.append((how, whole, self.index))
             seen = self.world.look(whole)
-            place = places.place(seen, how, whole)
-            if place == "git" and how == "reads" and posixpath.basename(seen.path) in _KEEPS_CREDENTIALS:
-                place = "secret"
+            place = _place(seen, how, whole)
+            if how in _MAKES and posixpath.basename(path).startswith("-") and path != "-":
+                self.deed("not_understood", path, "a name that programs take for an option")
             self.reading.uses.append(Use(self.index, how, seen.path, place))
 
     def links(self, *names: str) -> None:
@@ -108,7 +120,7 @@ class Findings:
         To read one is to read its target, which was judged.
         """
         takes = {use.index for use in self.reading.uses if use.how != "reads"}
-        for how, path, index in self.followed if self.made_links else ():
+        for how, path, index in self.followed if self.made_links or self.made_trees else ():
             starts = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
             through = any(self._lies(start) in self.made_links for start in starts)
             lies = self._lies(path.rstrip("/"))
@@ -116,8 +128,15 @@ class Findings:
                 (name == lies or name.startswith(lies + "/")) and made != index
                 for name, made in self.made_links.items()
             )
-            if through or (itself and (how != "reads" or index in takes)):
+            ways = [self._lies(start) for start in (*starts, path.rstrip("/"))] if self.made_trees else []
+            brought = any(self.made_trees.get(way, index) < index for way in ways)
+            if brought or through or (itself and (how != "reads" or index in takes)):
                 self.deed("follows_own_link", path, "a path through a link that the same line makes")
+
+    def moved(self, *names: str) -> None:
+        """Places to which this command brings links or secrets."""
+        for folder in self.folders:
+            self.made_trees.update((self._lies(posixpath.join(folder, name)), self.index) for name in names)
 
     def _lies(self, path: str) -> str:
         """Where a name lies, not where it leads; nothing for one that is no name."""
@@ -154,7 +173,7 @@ class Findings:
             for folder in dict.fromkeys(self.folders):
                 for match in self.world.spread(f"{folder}/{text}" if folder else text):
                     seen = self.world.look(match)
-                    self.reading.uses.append(Use(self.index, how, seen.path, places.place(seen, how, match)))
+                    self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, match)))
 
     def expands(self, found: Arg) -> None:
         """A pattern that is no path for its program: a shell tells it the names that match, so that their
@@ -207,7 +226,7 @@ class Findings:
     def _odd_use(self, how: str, path: str) -> bool:
         """Note a path that nobody wrote down where it is not an ordinary one; gives whether it is noted."""
         seen = self.world.look(path)
-        place = places.place(seen, how, path)
+        place = _place(seen, how, path)
         if place in ("inside", "generated", "root") or (how == "reads" and place in ("control", "git")):
             return False
         how = "walks" if how == "reads" and place == "secret" else how  # which a sandbox masks
@@ -238,14 +257,26 @@ class Findings:
                 odd += self._odd_use("writes", posixpath.join(folder, target, name.lstrip("/") or "."))
         return True
 
-    def copies(self, sources: Sequence[Arg], target: Arg, named: bool, contents: bool) -> None:
+    def shows_members(self, text: str) -> None:
+        """Note the secrets among the members of an archive that is printed."""
+        for folder in dict.fromkeys(self.folders):
+            names = self.world.members(posixpath.join(folder, text)) if self.world.members else None
+            secrets = filter(places.secret, names or ())
+            self.reading.uses += [Use(self.index, "walks", name, "secret") for name in secrets]
+
+    def copies(
+        self, sources: Sequence[Arg], target: Arg, named: bool, contents: bool, parents: bool = False
+    ) -> None:
         """Note odd places that copies of the sources come to: in a folder under their own names if `named`,
-        else at its place; `contents` says that a slash at the end means what is in a folder (rsync)."""
+        else at its place; `contents` says that a slash at the end means what is in a folder (rsync), and
+        `parents` that names keep their folders."""
         for text in (text for item in sources if not item.tilde for text in item.texts):
             for folder in dict.fromkeys(self.folders):
                 start = f"{folder}/{text}" if folder and not text.startswith("/") else text
                 for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
                     self._copied(source, folder, target, named, contents)
+                    for to in target.texts if parents else ():
+                        self._odd_use("writes", posixpath.join(folder, to, text))
 
     def _copied(self, source: str, folder: str, target: Arg, named: bool, contents: bool) -> None:
         last = "" if contents and source.endswith("/") else posixpath.basename(source.rstrip("/"))
@@ -255,8 +286,9 @@ class Findings:
             into = named and (to.endswith("/") or self.world.look(place).kind == "folder")
             to_name = posixpath.join(place, last) if into or (contents and last) else place
             self._odd_use("writes", to_name)
-            if last and into:
-                continue
+            leads = self._lies(source.rstrip("/")) not in ("", self.world.look(source).path)
+            if leads or (self.world.below is not None and self.world.below(source)):
+                self.made_trees |= {self._lies(name.rstrip("/")): self.index for name in (place, to_name)}
             for pattern in ("*", ".[!.]*"):
                 for path in self.world.spread(posixpath.join(source, pattern)):
                     self._odd_use("writes", posixpath.join(to_name, posixpath.basename(path)))
@@ -268,7 +300,9 @@ class Findings:
             return
         below = [path for path, _ in self.world.below(".")] if self.world.below is not None else []
         for path in (*_USUAL_SECRETS, *below):
-            matches = fnmatchcase(path.casefold(), bare.casefold()) or path.casefold() == bare.casefold()
+            matches = fnmatchcase(path.casefold(), bare.casefold()) or f"{path.casefold()}/".startswith(
+                f"{bare.casefold().rstrip('/')}/"
+            )
             if matches and places.secret(path):
                 self.reading.uses.append(Use(self.index, "reads", path, "secret"))
                 return

@@ -146,7 +146,7 @@ def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
         judge.deed("executes", f"{grammar.name} -m", "a module that is not written out")
         return
     rest = rest[1:]
-    if judge.only_asks(rest):
+    if judge.only_asks(rest) and name not in ("asyncio", "code", "idlelib"):
         judge.deed("computes", f"python -m {name}")
     elif name in _RUN_AS_PROGRAMS:
         program = _PROGRAMS.get(name, name)
@@ -162,6 +162,8 @@ def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
     else:
         judge.deed("builds", f"python -m {name}")
         judge.plain_paths(rest)
+        if name in ("py_compile", "compileall") and any(item.text == "-" for item in rest):
+            judge.deed("unknown_word", f"python -m {name}", "names of files from the input")
 
 
 def timed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:

@@ -12,18 +12,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spak.commandline import environment, places, table
+from spak.commandline import environment, lists, places, table
 from spak.commandline.findings import Findings, Reading
 from spak.commandline.table import Grammar
 from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, joined, spread, words
 from spak.commandline.world import Eyes as World
-from spak.shell import Command, Substitution, Word
+from spak.shell import Command, Substitution, Variable, Word
 
 MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
 _BINDERS = frozenset(["read", "export", "local", "unset"])
 """Programs of a shell that set variables, and that the judge permits."""
+
+_SECRET = lists.pattern("findings", "secret_variables", re.IGNORECASE)
+_COMPARES = words("= == != =~ < > -eq -ne -lt -le -gt -ge")
 
 _OWN = re.compile(
     r"(_|RANDOM|SECONDS|LINENO|PWD|OLDPWD|REPLY|OPT(ARG|IND|ERR)|DIRSTACK|FUNCNAME|PIPESTATUS|PPID|E?UID|GROUPS|"
@@ -77,6 +80,8 @@ class Judge(Findings):
         """The file that the command reads as its input, where the line names one."""
         self.body: str | None = None
         """The text that the command gets as its input, where the line holds it."""
+        self.fed = False
+        """True where its input comes from another command, a file or the line."""
 
     def starts(self, folder: str, env: Mapping[str, str]) -> None:
         """Where the line is run and with which variables: judged as `cd` and as `VAR=x` before a command."""
@@ -182,10 +187,12 @@ class Judge(Findings):
                 continue
             self.assign(assignment.name, values, bool(command.words), assignment.append)
         self.stdin = self.body = None
+        self.fed = command.operator in ("|", "|&")
+        self._secrets(command)
         for redirection in command.redirections:
             if redirection.op.startswith("<") and redirection.fd in ("", "0"):  # the last one counts
-                held = redirection.body is not None
-                self.stdin = None if held or redirection.op != "<" else arg(redirection.target, self.known)
+                self.fed = True
+                self.stdin = arg(redirection.target, self.known) if redirection.op == "<" else None
                 self.body = arg(redirection.body, self.known).text if redirection.body is not None else None
             self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
             if redirection.op == "<" and _reads_output(command, redirection.target):
@@ -207,6 +214,21 @@ class Judge(Findings):
             for assignment in command.assignments:
                 self.known.pop(assignment.name, None)
 
+    def _secrets(self, command: Command) -> None:
+        """Notes variables that are called as secrets are, unless the line gave them their value or only asks
+        whether they have one."""
+        texts = [word.value for word in command.words]
+        if texts[:1] in (["["], ["[["], ["test"]) and not _COMPARES & set(texts):
+            return
+        todo = [part for word in command.all_words() for part in word.parts]
+        while todo:
+            part = todo.pop()
+            todo += getattr(part, "parts", ())
+            if not isinstance(part, Variable) or part.name in self.known or not _SECRET.match(part.name):
+                continue
+            if not re.match(r"\$\{(#|\w+:?\+)", part.text):
+                self.deed("shows_environment", part.text, "a variable whose name is that of a secret")
+
     def _odd(self, args: list[Arg]) -> None:
         if any(item.odd for item in args):
             self.deed("not_understood", "expansion", "it can run commands, or make very many words")
@@ -218,17 +240,13 @@ class Judge(Findings):
             why = "a value that is not known before the line runs"
         if why is not None and not (for_one is False and not environment.matters(name)):
             self.deed("sets_environment", name, why)
-        if environment.is_path_list(name):
-            for value in values:
-                for text in value.texts:
-                    for item in text.split(":"):
-                        if item and item not in (f"${name}",):
-                            self.path("runs", Arg(item, (item,), tilde=item.startswith("~")))
+        texts = tuple(text for value in values for text in value.texts)
+        if for_one or environment.is_path_list(name):
+            self.paths_of(name, texts)
         if for_one:
             return
         if sets_itself(name):
             return
-        texts = tuple(text for value in values for text in value.texts)
         certain = bool(values) and all(value.texts for value in values) and not append
         self.known[name] = Arg(
             "$" + name,
@@ -247,6 +265,14 @@ class Judge(Findings):
             for value in values
         ):
             self.deed("wastes", name, "a range that is long or not understood")
+
+    def paths_of(self, name: str, values: Sequence[str]) -> None:
+        """The paths in the values of a variable that programs get: folders of code, or files."""
+        how = "runs" if environment.is_path_list(name) else "reads"
+        parts = ":".join(values).split(":") if how == "runs" else environment.paths(values)
+        for part in filter(None, parts):
+            if part != f"${name}":
+                self.path(how, Arg(part, (part,), tilde=part.startswith("~")))
 
     def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
         assert isinstance(target, Word)
@@ -287,6 +313,9 @@ class Judge(Findings):
         if name is None or not head.literal or head.glob or head.tilde:
             self.deed("unknown_word", head.written, "the name of the program is not written out")
             return
+        if re.match(r"[A-Za-z_]\w*\+?=", name):  # `time` is a word of the shell, after which it assigns
+            self.deed("not_understood", name, "an assignment where a program should be")
+            return
         rest = list(args[1:])
         if "/" in name:
             folder, _, last = name.rpartition("/")
@@ -311,6 +340,8 @@ class Judge(Findings):
 
     def _own_program(self, name: str, last: str, rest: list[Arg], before: Sequence[Command]) -> None:
         """A program by its path: the workspace's own, or a known one from an environment in it."""
+        if "://" in name:
+            self.deed("connects", name, "a program from an address")
         self.use("runs", name)
         if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
             self.run([Arg(last, (last,)), *rest], before)
@@ -319,9 +350,17 @@ class Judge(Findings):
             self.deed("executes", name, "a file of text or data is run as a program")
             return
         self.deed("builds", name, "the project's own program")
+        self.takes_code(name, rest)
         self.plain_paths(rest)
 
+    def takes_code(self, name: str, rest: Sequence[Arg]) -> None:
+        """Notes code that a program of the project is given: in a word, or as its input."""
+        verbs = {item.text for item in rest[:1]}
+        if verbs & _TAKES_CODE and (self.fed or any(re.search(r"[(;\n]", item.text or "") for item in rest)):
+            self.deed("executes", name, "code that a program of the project is given")
 
+
+_TAKES_CODE = lists.names("languages", "takes_code")
 STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 _KEEPING = words(": . break continue exit export readonly return set shift times trap unset")
 

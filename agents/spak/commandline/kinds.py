@@ -6,7 +6,7 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
     tree        a file or folder, read with all that is below it       tree_links  links followed too
     paths       several, joined by `:`                                  unpacks     an archive or a patch
     deletes_all a file, or with -r what a build makes                   tests       a path, `::` and a name
-    drops       written; a device loses what is moved there             source      no name with @ before it
+    source      no name with @ before it
     local       a path without `:`, used as the next word says
 
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
@@ -14,10 +14,11 @@ size, suffix and stem (of the names of copies and parts), name (of a variable), 
 `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script LANGUAGE
 (scripts.py), image, packed (a file that is packed in its place), line (a command line), rev and held (git's
 revisions), lines PATTERN (with a path after the last colon), member (of an archive), into (where copies
-go), repository (of git), outputs (written; no name of a variable in it), program (a file that is run), java
-(a class), named (a name that means no more), assigned (a path or name=value), target (of a build), extras
-(a folder with extras after it), settings (a file, no text of settings), plugin, none; include and exclude
-are patterns of names in a tree.
+go; a device loses what is moved there), shown (an archive that is printed), worktree (a folder that gets
+the files of a commit), repository (of git), outputs (written; no name of a variable in it), program (a file
+that is run), java (a class), named (a name that means no more), assigned (a path or name=value), target (of a
+build), extras (a folder with extras after it), settings (a file, no text of settings), plugin, none; include
+and exclude are patterns of names in a tree.
 """
 
 from __future__ import annotations
@@ -28,21 +29,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from spak.commandline import environment, places, scripts
+from spak.commandline import environment, lists, places, scripts
 from spak.commandline.findings import SAFE_DEVICES
 from spak.commandline.judge import Judge
 from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar, Kind
-from spak.commandline.words import Arg, words
+from spak.commandline.words import Arg, texts_of, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d[\w.]*%?\Z|auto\Z")
 _PICTURE = re.compile(r"[\w./%-]+\.(png|jpe?g|gif|webp|tiff?|bmp|ico|p[pgbn]m)", re.IGNORECASE)
 _SUFFIX = re.compile(r"(\.(gz|bz2?|xz|zst|lzma|lz4?|[zZ]|tgz|taz|tbz2?|txz|tlz|tzst)|[-_](gz|[zZ]))\Z")
-_INCLUDES = re.compile(r"include|incbin|embed|import", re.IGNORECASE)
+_INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
+_RULES = lists.names("kinds", "rules")
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
-_PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
+_FORMAT = re.compile("%[^A-Za-z]*[A-Za-z]")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
 
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
@@ -71,6 +73,9 @@ def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
         judge.deed("executes", f"{grammar.name} {item.written}", "code from standard input")
         return
     judge.path(how, item)
+    if how == "tracks" and not item.glob:
+        for text in item.texts:
+            judge.pathspec(text)
     if item.glob and how == "moves":
         for text in item.texts:
             judge.use("moves", text)
@@ -83,8 +88,6 @@ def _unfit(judge: Judge, grammar: Grammar, item: Arg, option: str, why: str) -> 
 def _known(judge: Judge, grammar: Grammar, item: Arg) -> bool:
     if item.texts:
         return True
-    if grammar.prints and _SECRET_NAME.search(item.written):
-        judge.deed("shows_environment", item.written, "a variable whose name is that of a secret")
     if not item.mild and not grammar.prints:
         judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
     return False
@@ -92,20 +95,6 @@ def _known(judge: Judge, grammar: Grammar, item: Arg) -> bool:
 
 def _text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     _known(judge, grammar, item)
-
-
-def _matches(pattern: re.Pattern[str], why: str) -> Taker:
-    def taker(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-        if _known(judge, grammar, item) and not all(pattern.match(text) for text in item.texts):
-            _unfit(judge, grammar, item, option, why)
-
-    return taker
-
-
-def _prose(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A text for people, which may be anything but a secret."""
-    if not item.texts and _SECRET_NAME.search(item.written):
-        judge.deed("shows_environment", item.written, "a variable whose name is that of a secret")
 
 
 def _extras(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -124,6 +113,13 @@ def _match(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
         judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
     elif not all(re.fullmatch(kind.detail, text) for text in item.texts):
         _unfit(judge, grammar, item, option, "a value that the table does not list")
+
+
+def _of_form(pattern: str) -> Taker:
+    def taker(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+        _match(judge, grammar, Kind("match", pattern), item, parsed, option)
+
+    return taker
 
 
 def _like(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -173,16 +169,6 @@ def _word(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     judge.plain_paths([item], kind.detail or "reads")
 
 
-def _size(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or not re.match(r"\d{1,7}\Z|\d{1,4}[Kk]\Z", item.text):
-        judge.deed("wastes", f"{grammar.name} {item.written}", "a size that is large or not plain")
-
-
-def _name(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or not re.match(r"[A-Za-z_]\w*\Z", item.text):
-        judge.deed("not_understood", item.written, "not the name of a variable")
-
-
 def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if item.text is None or "{" in item.text or "=" in item.text:
         _unfit(judge, grammar, item, option, "settings on the command line load code")
@@ -193,6 +179,7 @@ def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
 def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The project's own program; a text or data file is none, whatever it holds."""
     _path(judge, grammar, "runs", item)
+    judge.takes_code(f"{grammar.name} {item.written}", [word for word in parsed.operands if word is not item])
     if any(map(places.is_data, item.texts)):
         what = f"{grammar.name} {item.written}"
         judge.deed("executes", what, "a file of text or data is run as a program")
@@ -230,7 +217,7 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
     first = parsed.first_after_dashes
     after_dashes = first >= 0 and any(item is other for other in parsed.operands[first:])
     for text in item.texts:
-        at = None if after_dashes else re.match(r"[^:]*:(?:[0-3]:)?(?![/(!])(.+)\Z", text)
+        at = None if after_dashes else re.match(r"(?:[^:{]|\{[^}]*\})*:(?:[0-3]:)?(?![/(!])(.+)\Z", text)
         if at:  # what a commit or the index holds under the name
             judge.tree(Arg(at[1], (at[1],)), False)
         judge.pathspec(text)
@@ -262,10 +249,12 @@ def _member(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 
 def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """Where copies go: to this name, or into this folder under their own names."""
+    if grammar.name == "mv" and item.text in SAFE_DEVICES:
+        judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
     judge.path("writes", item)
-    whole = {"-T", "--no-target-directory"} & parsed.names()
+    given = parsed.names()
     sources = [other for other in parsed.operands if other is not item]
-    judge.copies(sources, item, not whole, grammar.name == "rsync")
+    judge.copies(sources, item, "-T" not in given, grammar.name == "rsync", "--parents" in given)
 
 
 def _outputs(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -289,14 +278,17 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         _unfit(judge, grammar, item, option, "a sign that a build expands")
     if text is None or "=" not in text:
         judge.plain_paths([item])
+        for name in item.texts:  # which a rule of make's own may write
+            judge.writes_members([name], [Arg(".", (".",))])
         elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
         if elsewhere and not _names_folder(parsed):
             judge.deed("installs", f"{grammar.name} install", "it installs outside of the workspace")
         return
     key, _, value = text.partition("=")
     key = key.rstrip(":?+")
-    why = environment.trouble(key, [value])
-    if why or not re.match(r"[\w./,:+ =-]*\Z", value) or key in ("SHELL", "MAKE", "RM"):
+    why = environment.trouble(key, [value]) if key in _RULES or environment.matters(key) else None
+    own = key in _RULES and not environment.is_known(key)
+    if why or own or not re.match(r"[\w./,:+ =-]*\Z", value):
         judge.deed("sets_environment", key, why or "a value that make hands to a shell")
     else:
         judge.pathlike(item, value)
@@ -326,12 +318,6 @@ def _deletes_all(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: 
             judge.destructive_glob("deletes", text)
 
 
-def _drops(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text in SAFE_DEVICES:
-        judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
-    judge.path("writes", item)
-
-
 def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if any(text.startswith("@") for text in item.texts):
         _unfit(judge, grammar, item, option, "a file of further words")
@@ -342,7 +328,8 @@ def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 
 
 def _may_include(code: str | None) -> bool:
-    return code is None or _INCLUDES.search(_OF_SYSTEM.sub("", code)) is not None
+    whole = re.sub(r"(\\|\?\?/)\n", "", code or "")
+    return code is None or _INCLUDES.search(_OF_SYSTEM.sub("", whole)) is not None
 
 
 def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -355,11 +342,15 @@ def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 
 
 def _stem(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """The beginning of the names of files: none that says what is run begins so."""
+    """The beginning of names of files, each with letters or a number and an end: none says what is run."""
     judge.path("writes", item)
+    forms = [text for text in texts_of(parsed.values("-b")) if "%" in text]
+    ends = [*texts_of(parsed.values("--additional-suffix")), *forms] or [""]
+    counts = ["", "0", *(one + two for one in _LETTERS for two in ("", *_LETTERS))]
+    names = [_FORMAT.sub(count, end) if "%" in end else count + end for end in ends for count in counts]
     for text in item.texts:
         last = posixpath.basename(text).casefold()
-        if last and any(name.startswith(last) for name in places.CONTROL_NAMES):
+        if any(places.controls(last + name) for name in names):
             _unfit(judge, grammar, item, option, "names of files that say what is run begin so")
 
 
@@ -374,6 +365,12 @@ def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
             return False
         return not any(fnmatchcase(part, pattern) for part in path.split("/") for pattern in never)
 
+    if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
+        texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]
+        wide = not item.glob
+        item = replace(
+            item, texts=tuple("." if wide and re.search(r"[*?\[]", text) else text for text in texts)
+        )
     for folder in parsed.values(*kind.detail.split()) if kind.detail else ():
         for text in folder.texts:
             judge.tree(
@@ -401,14 +398,24 @@ def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
     judge.unpacks(item, parsed.values(*kind.detail.split()) or [Arg(".", (".",))])
 
 
+def _shown(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """An archive whose members are printed: those that are named, or all."""
+    _local(judge, grammar, Kind("local", "reads"), item, parsed, option)
+    named = [text for other in parsed.operands for text in other.texts if other is not item]
+    for text in item.texts if not named or any(re.search(r"[*?\[]", name) for name in named) else ():
+        judge.shows_members(text)
+
+
+def _worktree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A folder that gets the files of a commit, links among them."""
+    judge.path("writes", item)
+    for text in item.texts:
+        judge.moved(text)
+
+
 def _line(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A command line given as a word."""
     judge.programs.of_text(judge, grammar.name, item.text)
-
-
-def _plugin(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or not re.match(r"no:\w+\Z|(xdist|pytest_\w+|cov)\Z", item.text):
-        _unfit(judge, grammar, item, option, "it loads a module as a plug-in")
 
 
 def _script_or_file(
@@ -432,11 +439,11 @@ def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 
 TAKERS: dict[str, Taker] = {
     "text": _text,
-    "prose": _prose,
+    "prose": lambda *_: None,
     "extras": _extras,
     "include": _text,
     "exclude": _text,
-    "plain": _matches(_PLAIN, "a value with a path, a list or a sign that may name a file"),
+    "plain": _of_form(r"(?:(?!\.\.)[^/@|,])*"),
     "number": _number,
     "match": _match,
     "like": _like,
@@ -445,8 +452,8 @@ TAKERS: dict[str, Taker] = {
     "choice": _choice,
     "none": _none,
     "word": _word,
-    "size": _size,
-    "name": _name,
+    "size": _of_form(r"\d{1,7}|\d{1,4}[Kk]"),
+    "name": _of_form(r"[A-Za-z_]\w*"),
     "settings": _settings,
     "paths": _paths_of,
     "program": _program,
@@ -462,9 +469,10 @@ TAKERS: dict[str, Taker] = {
     "outputs": _outputs,
     "repository": _repository,
     "line": _line,
+    "shown": _shown,
+    "worktree": _worktree,
     "tests": _tests,
     "deletes_all": _deletes_all,
-    "drops": _drops,
     "source": _source,
     "suffix": _suffix,
     "stem": _stem,
@@ -472,12 +480,14 @@ TAKERS: dict[str, Taker] = {
     "tree": _tree,
     "tree_links": _tree,
     "unpacks": _unpacks,
-    "plugin": _plugin,
+    "plugin": _of_form(r"no:\w+|(xdist|pytest_\w+|cov)"),
     "script": _script,
     "script_or_file": _script_or_file,
 }
 _SHOWN = words("text match prose like")
 """Kinds of words that a program may print: a shell puts the names that a pattern matches in their place."""
-_PATHLIKE = words("tree tree_links program unpacks source local named drops into deletes_all tests settings")
+_PATHLIKE = words(
+    "tree tree_links program shown unpacks worktree source local named into deletes_all tests settings"
+)
 KINDS = frozenset(TAKERS) | _PATHS | {"command"}
 """Every kind that a table may name."""

@@ -37,7 +37,7 @@ _CALM_COPY = re.compile(r"-[46qrpBC]+\Z")
 
 def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """`pdm run X`: a script of the project's own file where X is no program, else X."""
-    inner = rest[0].text if len(rest) == 1 else None
+    inner = rest[0].text if len(rest) == 1 and not judge.fed else None
     if inner and re.match(r"[a-z][a-z0-9_:-]*\Z", inner) and table.grammar(inner) is None:
         judge.deed("builds", grammar.name)
     else:
@@ -80,8 +80,10 @@ def _patched(judge: Judge, targets: list[Arg], before: Sequence[Command]) -> Non
     """The patch on the input is looked at."""
     if judge.stdin is not None:
         judge.unpacks(judge.stdin, targets)
-    elif judge.body is not None and is_patch(judge.body):
-        judge.writes_members(patched(judge.body), targets)
+    elif (
+        judge.body is not None and is_patch(judge.body) and judge.writes_members(patched(judge.body), targets)
+    ):
+        return
     elif not before or not before[-1].words or before[-1].words[0].value != "git":
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
 
@@ -158,7 +160,7 @@ def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comman
             return
         elif re.match(r"[A-Za-z_]\w*=", text):
             key, _, value = text.partition("=")
-            _sets(judge, key, value)
+            _sets(judge, key, [value])
             at += 1
         else:
             break
@@ -169,23 +171,22 @@ def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comman
     judge.run(rest[at:], before)
 
 
-def _sets(judge: Judge, key: str, value: str) -> bool:
-    why = environment.trouble(key, [value])
+def _sets(judge: Judge, key: str, values: Sequence[str]) -> bool:
+    why = environment.trouble(key, values)
     if why:
         judge.deed("sets_environment", key, why)
-    elif environment.is_path_list(key):
-        for item in filter(None, value.split(":")):
-            judge.path("runs", Arg(item, (item,), tilde=item.startswith("~")))
+    judge.paths_of(key, values)
     return why is None
 
 
 def export(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """`export`: the variables that later commands see."""
     for text in texts_of(rest):
-        key, _, value = text.partition("=")
+        key, sign, value = text.partition("=")
+        known = judge.known.get(key)
         if not re.match(r"[A-Za-z_]\w*\Z", key):
             judge.deed("sets_environment", f"export {key}", "not a plain assignment")
-        elif _sets(judge, key, value):
+        elif _sets(judge, key, [value] if sign or known is None else known.texts):
             judge.deed("computes", f"export {key}")
     if not rest:
         judge.deed("shows_environment", "export", "it prints the environment")
@@ -199,26 +200,6 @@ def unset(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
         why = environment.trouble(text, []) if plain else "not a plain name"
         if why:
             judge.deed("sets_environment", f"unset {text}", why)
-
-
-def time(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`time`: the command that it times."""
-    parsed = parse(judge, grammar, rest)
-    judge.deed("computes", "time")
-    if parsed.after and re.match(r"[A-Za-z_]\w*\+?=", parsed.after[0].written):
-        judge.deed("not_understood", parsed.after[0].written, "an assignment after `time`")
-    elif parsed.after:
-        judge.run(parsed.after, before)
-
-
-def set_(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`set -euo pipefail`: how a shell takes errors. Behind `--` stand words for `$1`, which is not known."""
-    texts = [item.text for item in rest]
-    own = rest[: texts.index("--")] if "--" in texts else rest
-    calm = all(
-        re.match(r"[-+][euxovn]+\Z|pipefail\Z|errexit\Z|nounset\Z", item.text or "") for item in own
-    ) and bool(rest)
-    judge.deed("computes" if calm else "executes", "set", "" if calm else "settings of the shell")
 
 
 def ln(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -289,8 +270,6 @@ READERS: dict[str, Reader] = {
     "env": env,
     "export": export,
     "unset": unset,
-    "time": time,
-    "set": set_,
     "ln": ln,
     "test": test,
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from spak.commandline.world import TOO_MANY
+
 MAX_NAMES = 20_000
+_MAKES_LINK = re.compile(r"^new (?:file )?mode 12", re.MULTILINE)
 _NAMED = re.compile(
     r"^(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
     re.MULTILINE,
@@ -18,6 +21,8 @@ def is_patch(text: str) -> bool:
 
 def patched(text: str) -> list[str]:
     """The names of a patch, also with any number of leading folders taken away: programs guess how many."""
+    if _MAKES_LINK.search(text):  # what later goes through it is nobody's to see
+        return [TOO_MANY]
     found = []
     for line in _NAMED.findall(text)[: MAX_NAMES + 1]:
         for name in re.split(r"[\t ]+", line):

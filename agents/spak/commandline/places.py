@@ -44,8 +44,6 @@ _IS_SECRET_FOLDER = re.compile(_SECRET_FOLDERS, re.IGNORECASE)
 _IS_KEPT = re.compile(_KEPT, re.IGNORECASE)
 _IS_PEM = re.compile(_with_copies(r".*\.pem"), re.IGNORECASE)
 _CONTROL = lists.pattern("places", "control", re.IGNORECASE)
-CONTROL_NAMES = lists.ordered("places", "control_names")
-"""Names of files that say what is run, written out."""
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _GENERATED = lists.pattern("places", "generated", re.IGNORECASE)
 
@@ -119,11 +117,16 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "hard_link"
     if secret(seen.path):
         return "secret"
-    if _CONTROL_FOLDERS & set(lowered) or _CONTROL.fullmatch(parts[-1]):
+    if _CONTROL_FOLDERS & set(lowered) or controls(parts[-1]):
         return "control"
     if generated(seen.path):
         return "generated"
     return "inside"
+
+
+def controls(name: str) -> bool:
+    """Whether a file of that name says what is run."""
+    return _CONTROL.fullmatch(name) is not None
 
 
 def is_data(name: str) -> bool:

@@ -16,7 +16,8 @@ from spak.commandline.words import Arg
 
 _SED_PLAIN = "pdDPnNgGhHxFz="
 _SED_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")
-_SED_TAIL = re.compile(r"[^;}\n]*")
+_SED_TAIL = re.compile(r"[ \t]*[^;}\s]*")
+"""A label: blanks end it, and what follows is the next command."""
 _STANDARD = ("/dev/stdout", "/dev/stderr", "/dev/stdin")
 
 
@@ -143,7 +144,8 @@ _AWK_BAD = (
     (re.compile(r"\bENVIRON\b"), "awk's ENVIRON shows the environment"),
     (re.compile(r"\b(ARGV|ARGC)\b"), "awk's ARGV opens other files"),
     (re.compile(r"\b(SYMTAB|FUNCTAB)\b"), "awk's SYMTAB reaches every variable"),
-    (re.compile(r"\bwhile\s*\(\s*(\d+|!0)\s*\)|\bfor\s*\([^;)]*;\s*\d*\s*;"), "an awk loop without end"),
+    (re.compile(r"\bwhile\s*\(\s*(\d+|!0|\"\"|\d+\s*[=!<>]+\s*\d+)\s*\)"), "an awk loop without end"),
+    (re.compile(r"\bfor\s*\([^;)]*;\s*\d*\s*;"), "an awk loop without end"),
 )
 _AWK_COMPARED = re.compile(r"\bFILENAME\s*[!=]=\s*ARGV\[\d+\]|\bARGV\[\d+\]\s*[!=]=\s*FILENAME\b")
 _AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")

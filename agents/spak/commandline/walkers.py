@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import pairwise
 
 from spak.commandline import lists
 from spak.commandline.interpret import parse
@@ -28,6 +28,8 @@ _RM_FLAGS = lists.names("walkers", "rm_flags")
 _SHOWS_NAMES = lists.names("walkers", "shows_names")
 _TAKES_PATHS = lists.names("walkers", "takes_paths")
 """Programs that do no more than read or show the paths that are appended."""
+MAX_NESTED = 100
+"""Brackets and negations of an expression."""
 
 
 def find(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -45,109 +47,155 @@ def find(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comma
     for root in roots:
         judge.path("reads", root)
     judge.deed("computes", "find")
-    names: list[str] = []
-    while at < len(rest):
-        text = rest[at].text
-        at += 1
-        key = (text or "").removeprefix("-")
-        if text in ("(", ")", "!", ",") or (text == "-" + key and key in _TESTS):
-            continue
-        if text == "-" + key and (key in _CONDITIONS | _OF_FILES or re.match(r"newer[aBcm][aBcm]\Z", key)):
-            value = rest[at] if at < len(rest) else None
-            if value is None or value.text is None:
-                judge.deed("unknown_word", value.written if value else text, "find's condition is not known")
-                return
-            if key in _OF_FILES or (key.startswith("newer") and not key.endswith("t")):
-                judge.path("reads", value)
-            names += [value.text] if key in ("name", "iname") else []
-            at += 1
-        elif text == "-delete":
-            _deletes(judge, names, rest)
-        elif text == "-exec":
-            inner = rest[at : _end(rest, at)]
-            at += len(inner) + 1
-            _exec(judge, names, rest, roots, inner, before)
+    for chosen, inner in _Expression(judge, rest[at:]).actions:
+        if inner:
+            _exec(judge, chosen, roots, inner, before)
         else:
-            judge.deed(
-                "unknown_option", f"find {rest[at - 1].written}", "an action that its table does not list"
+            _deletes(judge, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Of which files an action of find is: their names fit one of `names`, where there are any."""
+
+    names: frozenset[str] = frozenset()
+    is_file: bool = False
+
+    def and_(self, other: Chosen) -> Chosen:
+        """Both hold."""
+        return Chosen(other.names or self.names, self.is_file or other.is_file)
+
+    def or_(self, other: Chosen) -> Chosen:
+        """One of them holds."""
+        names = self.names | other.names if self.names and other.names else frozenset()
+        return Chosen(names, self.is_file and other.is_file)
+
+    def takes(self, path: str) -> bool:
+        """Whether the path may be among them."""
+        last = path.rpartition("/")[2].lower()
+        return not self.names or any(fnmatchcase(last, _WIDE.sub("*", name.lower())) for name in self.names)
+
+
+_WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
+
+
+class _Expression:
+    """An expression of find, read as find does: `,` binds least, then -o, then -a, then !. Notes paths, and
+    the first word that is not understood."""
+
+    def __init__(self, judge: Judge, words: Sequence[Arg]) -> None:
+        self.judge = judge
+        self.words = words
+        self.at = 0
+        self.actions: list[tuple[Chosen, Sequence[Arg]]] = []
+        """The words of each command, none for -delete, and the files that it is of."""
+        self.nested = sum(item.text in ("(", "!", "-not") for item in words)
+        self.all = self._list(Chosen()) if self.nested <= MAX_NESTED else Chosen()
+        """The files for which the expression holds, and which are printed."""
+        if self.at < len(words):
+            judge.deed("not_understood", "find", "an expression that is not understood")
+
+    def _next(self, *words: str) -> bool:
+        if self.at < len(self.words) and self.words[self.at].text in words:
+            self.at += 1
+            return True
+        return False
+
+    def _list(self, before: Chosen) -> Chosen:
+        found = self._either(before)
+        while self._next(","):
+            found = self._either(before)
+        return found
+
+    def _either(self, before: Chosen) -> Chosen:
+        found = self._both(before)
+        while self._next("-o", "-or"):
+            found = found.or_(self._both(before))
+        return found
+
+    def _both(self, before: Chosen) -> Chosen:
+        found = before
+        while self.at < len(self.words) and self.words[self.at].text not in ("-o", "-or", ",", ")"):
+            if not self._next("-a", "-and"):
+                found = found.and_(self._one(found))
+        return found
+
+    def _one(self, before: Chosen) -> Chosen:
+        if self._next("!", "-not"):
+            self._one(before)
+            return Chosen()
+        if self._next("("):
+            found = self._list(before)
+            self._next(")")
+            return found
+        item = self.words[self.at] if self.at < len(self.words) else Arg("")
+        text = item.text or ""
+        self.at += 1
+        if text == "-delete":
+            self.actions.append((before, ()))
+        elif text == "-exec":
+            end = _end(self.words, self.at)
+            self.actions.append((before, self.words[self.at : end]))
+            self.at = end + 1
+        elif text[:1] == "-" and (text[1:] in _CONDITIONS | _OF_FILES or _NEWER.match(text)):
+            return self._condition(text)
+        elif text[:1] != "-" or text[1:] not in _TESTS:
+            self.judge.deed(
+                "unknown_option", f"find {item.written}", "an action that its table does not list"
             )
-            return
+            self.at = len(self.words)
+        return Chosen()
+
+    def _condition(self, text: str) -> Chosen:
+        value = self.words[self.at] if self.at < len(self.words) else Arg(text)
+        self.at += 1
+        if value.text is None:
+            self.judge.deed("unknown_word", value.written, "find's condition is not known")
+        elif text[1:] in _OF_FILES or (_NEWER.match(text) and text[-1] != "t"):
+            self.judge.path("reads", value)
+        elif text in ("-name", "-iname"):
+            return Chosen(frozenset([value.text]))
+        return Chosen(is_file=text == "-type" and value.text == "f")
 
 
-def _end(rest: list[Arg], at: int) -> int:
+_NEWER = re.compile(r"-newer[aBcm][aBcm]\Z")
+
+
+def _end(rest: Sequence[Arg], at: int) -> int:
     return next((place for place in range(at, len(rest)) if rest[place].text in (";", "+")), len(rest))
 
 
 def _exec(
-    judge: Judge,
-    names: list[str],
-    rest: list[Arg],
-    roots: list[Arg],
-    inner: list[Arg],
-    before: Sequence[Command],
+    judge: Judge, chosen: Chosen, roots: list[Arg], inner: Sequence[Arg], before: Sequence[Command]
 ) -> None:
     texts = [item.text for item in inner]
-    first = (texts[0] if texts else "") or ""
+    first = texts[0] or ""
     if texts[:1] == ["rm"] and texts[-1:] == ["{}"] and set(texts[1:-1]) <= _RM_FLAGS:
-        _deletes(judge, names, rest)
+        _deletes(judge, chosen)
     elif first.rpartition("/")[2] not in _TAKES_PATHS and not _compiles(inner):
         judge.deed("executes", f"find -exec {first}", "it runs a command that does more than read")
     else:
         if first not in _SHOWS_NAMES:
-            found(judge, rest, roots)
+            found(judge, chosen, roots)
         listed = Arg("{}", lists_paths=True, literal=False)
         judge.run([listed if item.text == "{}" else item for item in inner], before)
 
 
-def found(judge: Judge, rest: Sequence[Arg], roots: Sequence[Arg]) -> None:
+def found(judge: Judge, chosen: Chosen, roots: Sequence[Arg]) -> None:
     """The files that an expression of find may give are read."""
-    texts = texts_of(rest)
-    names = [after for text, after in pairwise(texts) if text in ("-name", "-iname")]
-    plain = not set(texts) & {"!", "-not", ",", "-prune"}
-    either = texts.count("-o") + texts.count("-or")
-    plain = plain and (not either or len(names) == either + 1)
-    many = any if either else all
-    first = texts.index("(") if "(" in texts else 0
-    typed = ("-type", "f") in pairwise(texts) and (not either or texts.index("-type") < first)
-
-    def kept(path: str) -> bool:
-        last = path.rpartition("/")[2].lower()
-        return not plain or not names or many(fnmatchcase(last, name.lower()) for name in names)
-
     for root in roots or [Arg(".", (".",))]:
-        judge.tree(root, not (typed and plain), kept)
+        judge.tree(root, not chosen.is_file, chosen.takes)
 
 
-def _compiles(inner: list[Arg]) -> bool:
+def _compiles(inner: Sequence[Arg]) -> bool:
     """`python3 -m py_compile`: reads, and runs nothing of what it reads."""
     return texts_of(inner[:3]) in (["python3", "-m", "py_compile"], ["python", "-m", "py_compile"])
 
 
-def _deletes(judge: Judge, names: list[str], rest: list[Arg]) -> None:
+def _deletes(judge: Judge, chosen: Chosen) -> None:
     """What is deleted has to be named before, and be what a build makes."""
-    texts = texts_of(rest)
-    if not names or not all(_JUNK.fullmatch(item) for item in names):
-        why = "it deletes more than files that a build makes"
-    elif "!" in texts or "-not" in texts:
-        why = "it deletes all but what is named"
-    elif not _deletes_after_names(texts):
-        why = "it deletes before it looks at names"
-    else:
-        return
-    judge.deed("deletes_widely", "find -delete", why)
-
-
-def _deletes_after_names(texts: list[str]) -> bool:
-    """True when each -delete comes after a name in its own alternative."""
-    named = False
-    for text in texts:
-        if text in ("-name", "-iname"):
-            named = True
-        elif text in ("-o", "-or", ","):
-            named = named and "(" in texts
-        elif text in ("-delete", "-exec") and not named:
-            return False
-    return True
+    if not chosen.names or not all(map(_JUNK.fullmatch, chosen.names)):
+        judge.deed("deletes_widely", "find -delete", "it deletes more than files that a build makes")
 
 
 def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -166,7 +214,12 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
         return
     printed = _echoed(judge, feed)
-    if printed and not any(option.kinds for option, _ in parsed.given if option.name in ("-I", "-i")):
+    cut = any(value.text != "\\n" for value in parsed.values("-d"))
+    if (
+        printed
+        and not cut
+        and not any(option.kinds for option, _ in parsed.given if option.name in ("-I", "-i"))
+    ):
         judge.deed("computes", "xargs")
         judge.run([*inner, *printed], before)
         return
@@ -177,6 +230,9 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
     listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
     marker = next((value.text for value in parsed.values("-I", "-i") if value.text), "")
     marker = marker or ("{}" if "-i" in parsed.names() else "")
+    for text in texts_of(inner) if marker else ():  # what is written around the marker leads from it
+        if marker in text and "/" in text:
+            judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
     if marker:
         judge.run([listed if marker in (item.text or "") else item for item in inner], before)
     else:
@@ -197,11 +253,16 @@ def listed(judge: Judge, feed: Sequence[Command]) -> None:
     args = [arg(word, judge.known) for word in feed[0].words] if feed else []
     if args and args[0].text == "find":
         at = next((at for at, item in enumerate(args) if (item.text or "-")[0] in "-(!"), len(args))
-        found(judge, args, args[1:at])
+        found(judge, _Expression(judge, args[at:]).all, args[1:at])
     elif args and args[0].text == "ls":
         folders = [item for item in args[1:] if not (item.text or "-").startswith("-")]
         for item in folders or [Arg(".", (".",))]:
             judge.tree(item, True, _in_folder(judge, item))
+    elif texts_of(args[:2]) == ["git", "ls-files"]:
+        if any(
+            re.match(r"-[a-z]*o|--others", item.text or "") for item in args[2:]
+        ):  # what git does not track
+            judge.tree(Arg(".", (".",)), False)
     elif args and args[0].text in ("fd", "fdfind"):
         paths = [item for item in args[1:] if not (item.text or "-").startswith("-")][1:]
         for item in paths or [Arg(".", (".",))]:

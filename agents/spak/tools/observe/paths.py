@@ -35,6 +35,8 @@ MAX_BELOW = 50_000
 """Files and folders below one that are looked at."""
 MAX_DEPTH = 256
 """Folders inside one another; what lies deeper cannot be told."""
+MAX_SETTINGS = 1 << 20
+_CREDENTIALS = re.compile(rb"(?i)://[^/\s@]*:[^/\s@]*@|extraheader|token|passw|secret")
 _WILD = re.compile(r"[*?\[]")
 _WIDER = re.compile(r"\[.*\]|\?|\*+", re.DOTALL)
 MAX_ADDRESSES = 16
@@ -142,11 +144,20 @@ class Observer:
                     return (*found, (TOO_MANY, ""))
                 if entry.kind == "link":
                     found.append((entry.whole, "link"))
+                elif of_git(entry.name) and self._keeps_credentials(f"{entry.whole}/config"):
+                    found.append((f"{entry.whole}/config", "file"))
                 elif places.secret(entry.whole):
                     found.append((entry.whole, "file"))
         except (OSError, UserError):  # a file, or gone meanwhile
             return tuple(found)
         return tuple(found)
+
+    def _keeps_credentials(self, path: str) -> bool:
+        """Whether settings of git hold a password or a token, or cannot be read."""
+        try:
+            return _CREDENTIALS.search(beneath.read_beneath(self.root, path, MAX_SETTINGS)) is not None
+        except UserError as error:
+            return error.code != "path.missing"
 
     def members(self, text: str) -> tuple[str, ...] | None:
         """The names that an archive or a patch of the workspace would write; None where it does not exist."""
