@@ -53,8 +53,8 @@ def once(request: Request, work: Work) -> Response:
         hint = f"1 to {LONGEST} printable ASCII characters, such as a UUID."
         raise Refused("web.idempotency_key", "The Idempotency-Key cannot be used.", hint)
     asker, digest = _asker(request), _digest(request)
-    KeptAnswer.objects.filter(asker=asker, made_at__lt=timezone.now() - KEPT).delete()
-    if (row := KeptAnswer.objects.filter(asker=asker, key=key).first()) is not None:
+    kept = KeptAnswer.objects.filter(asker=asker, key=key, made_at__gte=timezone.now() - KEPT)
+    if (row := kept.first()) is not None:
         return _kept(row, digest)
     mark = f"api-once:{canon.content_hash([asker, key])}"
     if not cache.add(mark, 1, UNDER_WAY_S):
@@ -69,6 +69,7 @@ def _done(asker: str, key: str, digest: str, work: Work) -> Response:
     """The answer of the work, kept; where two caches differ, the table's constraint decides."""
     try:
         with short_lock_wait():
+            KeptAnswer.objects.filter(asker=asker, made_at__lt=timezone.now() - KEPT).delete()
             try:
                 with transaction.atomic():
                     row = KeptAnswer.objects.create(asker=asker, key=key, request=digest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from django.db.models import prefetch_related_objects
 from django.urls import reverse
 from rest_framework import serializers
 
@@ -367,6 +368,7 @@ class PatchShape(serializers.Serializer):
 def spec_of(request: Builds, spec: Spec) -> dict[str, Any]:
     """A spec as SpecShape."""
     here = [spec.team.slug, spec.slug]
+    prefetch_related_objects([spec], "tags__version")
     return {
         "slug": spec.slug,
         "name": spec.name,

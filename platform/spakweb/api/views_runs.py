@@ -113,9 +113,10 @@ class RunStart(View):
         text = given.get("text")
         version = version_named(found, given) if text is None else _posted(request, found, given)
         inputs = {name: str(value) for name, value in given.get("inputs", {}).items()}
-        unknown = sorted(inputs.keys() - start_inputs.declared(version).keys())
+        declared = start_inputs.declared(version)
+        unknown = sorted(inputs.keys() - declared.keys())
         if unknown:
-            hint = f"It declares: {', '.join(start_inputs.declared(version)) or 'none'}."
+            hint = f"It declares: {', '.join(declared) or 'none'}."
             raise Refused("web.run_input", f"The spec has no input {unknown[0][:60]!r}.", hint, 422)
         asked, source = given.get("files", ""), given.get("source")
         if asked and source:
@@ -124,7 +125,7 @@ class RunStart(View):
         def work() -> Response:
             run = actions.start(
                 request.user, found, version=version if text is None else None, text=text or "",
-                inputs=start_inputs.checked(version, inputs),
+                inputs=start_inputs.checked(version, inputs, declared),
                 labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
                 begun_from=sources.begin(request.user, found, **source) if source else None,
                 **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},

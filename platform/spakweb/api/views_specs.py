@@ -25,7 +25,7 @@ from spakweb.text import clean
 
 def find_spec(request: Request, team: str, spec: str, action: str = "spec.view") -> Spec:
     """The spec. Raises: Http404, PermissionDenied."""
-    rows = Spec.objects.select_related("team", "head").prefetch_related("tags__version")
+    rows = Spec.objects.select_related("team", "head")
     found: Spec = access.find(request.user, action, rows, team__slug=team, slug=spec)
     return found
 

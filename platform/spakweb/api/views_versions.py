@@ -230,6 +230,7 @@ def version_named(spec: Spec, given: Mapping[str, Any]) -> SpecVersion:
     if found is None:
         named = f"tag {given['tag']!r}" if "tag" in given else f"version {given['version']}"
         raise Refused("web.run_version", f"This spec has no {named}.", "Its page lists them.", 422)
+    found.spec = spec  # with its team, which whoever starts a run asks for
     return found
 
 
@@ -242,7 +243,7 @@ class TagList(View):
     def get(self, request: Request, team: str, spec: str) -> Response:
         """The tags of a spec, by name."""
         found = find_spec(request, team, spec)
-        return Response({"tags": [shapes.tag_of(one) for one in found.tags.all()]})
+        return Response({"tags": [shapes.tag_of(one) for one in found.tags.select_related("version")]})
 
     @extend_schema(operation_id="set_tag", request=shapes.TagRequest, responses={200: shapes.TagShape})
     def post(self, request: Request, team: str, spec: str) -> Response:

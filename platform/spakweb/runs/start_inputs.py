@@ -12,13 +12,16 @@ from spakweb.specs.models import SpecVersion
 from spakweb.specs.team_files import TeamFiles
 
 
-def checked(version: SpecVersion, given: Mapping[str, str]) -> dict[str, str]:
-    """The inputs that are given; an empty one is the spec's default. Undeclared names are left out.
+def checked(
+    version: SpecVersion, given: Mapping[str, str], known: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """The inputs that are given; an empty one is the spec's default. Undeclared names are left out. `known`
+    are the `declared` ones, where somebody has them already.
 
     Raises: Refused `web.run_input`.
     """
     found: dict[str, str] = {}
-    for name, item in declared(version).items():
+    for name, item in (declared(version) if known is None else known).items():
         value = given.get(name, "")
         if value == "" and not item.required:
             continue

@@ -130,6 +130,23 @@ def test_what_has_no_records_is_not_replayed(cast: Any, ci: Client) -> None:
         assert (answer.status_code, answer.json()["code"]) == (409, "web.run_empty"), address
 
 
+def test_what_starting_a_run_asks_of_the_database(
+    cast: Any, ci: Client, ground: None, django_assert_max_num_queries: Any
+) -> None:
+    """CI starts many at once: one transaction, and no row is asked for twice but the role."""
+
+    def start(key: str) -> Any:
+        path = f"{HERE}specs/{cast.spec.slug}/runs/"
+        return ci.post(path, "{}", content_type="application/json", headers={"idempotency-key": key})
+
+    start("warm")
+    with django_assert_max_num_queries(22) as asked:
+        assert start("counted").status_code == 201
+    words = [one["sql"] for one in asked.captured_queries]
+    assert sum(sql.startswith("BEGIN") for sql in words) <= 1
+    assert sum('FROM "specs_spec"' in sql for sql in words) == 1
+
+
 # ---- what a run leaves
 
 
