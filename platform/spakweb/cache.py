@@ -1,7 +1,8 @@
 """The cache where Redis is: what all processes note together, and each by itself while Redis is away.
 
 It holds counts of attempts to sign in, results that are shown for a while, who swept last. All of it may be
-lost; but a page must not fail, and nobody may try passwords without end, because Redis does not answer.
+lost; but a page must not fail, and nobody may try passwords without end, because Redis does not answer. What
+is in Redis is JSON: whoever can write there runs nothing here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import RedisError
@@ -22,6 +24,21 @@ _METHODS = (
 )
 
 
+class AsJson:
+    """What is kept, as JSON. Whole numbers go as they are, so that Redis can count."""
+
+    def dumps(self, value: Any) -> Any:
+        """The bytes. Raises: TypeError for what is not JSON."""
+        return value if type(value) is int else orjson.dumps(value)
+
+    def loads(self, data: bytes) -> Any:
+        """The value; None for what this class did not write."""
+        try:
+            return int(data) if data.lstrip(b"-").isdigit() else orjson.loads(data)
+        except ValueError:
+            return None
+
+
 class Shared(RedisCache):
     """The cache in Redis; while Redis is away, one of this process."""
 
@@ -29,7 +46,8 @@ class Shared(RedisCache):
     """Of all caches of the process, which has one for each thread."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
-        super().__init__(server, params)
+        options = {"serializer": AsJson, **params.get("OPTIONS", {})}
+        super().__init__(server, {**params, "OPTIONS": options})
         self.here = LocMemCache("while redis is away", {})
 
 

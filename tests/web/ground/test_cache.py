@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,28 @@ def test_what_this_process_notes_itself(shared: Shared) -> None:
     with pytest.raises(ValueError, match="not found"):
         shared.incr("none")
     assert Shared("redis://127.0.0.1:1/0", {}).get("a") == 2, "threads have caches of their own"
+
+
+@pytest.mark.parametrize(
+    "value", [0, 1, -3, 10**18, 1.5, True, None, "", "7", "words", [1, [2]], {"a": [{}]}]
+)
+def test_what_is_kept_comes_back(shared: Shared, value: Any) -> None:
+    kept = caches.AsJson()
+    found = kept.dumps(value)
+    sent = str(found).encode() if type(found) is int else found  # as Redis gives it back
+    assert (kept.loads(sent), type(kept.loads(sent))) == (value, type(value))
+    assert isinstance(shared._cache._serializer, caches.AsJson)
+
+
+def test_nothing_in_the_cache_is_executed(tmp_path: Path) -> None:
+    """A pickle that somebody put there, or an older release, is no value at all."""
+    made = tmp_path / "made"
+    hostile = b"cpathlib\nPath.touch\n(cpathlib\nPath\n(V%s\ntRtR." % str(made).encode()
+    for data in (hostile, b"\x80\x04]\x94.", b"", b"-", b"{", b"\xff"):
+        assert caches.AsJson().loads(data) is None
+    assert not made.exists()
+    with pytest.raises(TypeError):
+        caches.AsJson().dumps(object())
 
 
 def test_redis_is_asked_again_after_a_while(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
