@@ -333,12 +333,15 @@ def waiting(view: type[RunDetail] | type[RunRecords]) -> AsyncView:
         user = await request.auser()
         run = await sync_to_async(_visible_run)(user, here)
         after = _after(request) if view is RunRecords else None
-        if run is None or run.ended or run.state in STOPS or (after is not None and run.count > after + 1):
+        if run is None or run.ended or (after is not None and run.count > after + 1):
+            return first
+        answered = await sync_to_async(_answered)(run) if run.state in STOPS else ""
+        if run.state in STOPS and not answered:
             return first
         viewer = Viewer.of(user, request.session, named=False)
 
         async def later() -> AsyncIterator[bytes]:
-            may_look = await _news(run, viewer, seconds, records=after is not None)
+            may_look = await _news(run, viewer, seconds, answered, records=after is not None)
             yield await sync_to_async(_body)(view, request, user, here) if may_look else GONE
 
         response = StreamingHttpResponse(later(), content_type="application/json")
@@ -360,6 +363,16 @@ def _visible_run(user: Any, here: dict[str, str]) -> Run | None:
             connection.close()
 
 
+def _answered(run: Run) -> str:
+    """The id of what the run waits for, where somebody answered and no worker has taken that up yet."""
+    try:
+        of = str(((run.summary or {}).get("waiting") or {}).get("id", ""))
+        return of if of and run.commands.filter(done_at=None, body__of=of).exists() else ""
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+
+
 def _body(
     view: type[RunDetail] | type[RunRecords], request: HttpRequest, user: Any, here: dict[str, str]
 ) -> bytes:
@@ -373,9 +386,10 @@ def _body(
             connection.close()
 
 
-async def _news(run: Run, viewer: Viewer, seconds: int, *, records: bool) -> bool:
-    """Returns when the run ended, waits or is paused, has a further record where one waits for `records`, or
-    the time is over; False when the token was revoked or the person left meanwhile."""
+async def _news(run: Run, viewer: Viewer, seconds: int, answered: str, *, records: bool) -> bool:
+    """Returns when the run ended, is paused or waits for something else than what was `answered`, has a
+    further record where one waits for `records`, or the time is over; False when the token was revoked or the
+    person left meanwhile."""
     try:
         reader = await hub().join(run, viewer, run.count - 1, whole=False)
     except Crowded:
@@ -385,8 +399,10 @@ async def _news(run: Run, viewer: Viewer, seconds: int, *, records: bool) -> boo
             async for message in messages(reader):
                 if message.type in ("end", "resync") or (records and message.type == "records"):
                     return True
-                if message.type == "state" and json.loads(message.text)["run"]["state"] in STOPS:
-                    return True
+                if message.type == "state":
+                    shown = json.loads(message.text)["run"]
+                    if shown["state"] in STOPS and not (answered and shown["asks"] == answered):
+                        return True
     except TimeoutError:
         return True
     finally:

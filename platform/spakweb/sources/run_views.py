@@ -65,7 +65,10 @@ def decide(request: HttpRequest, team: str, run: str, branch: int) -> HttpRespon
     row = access.find(
         request.user, "run.approve", Branch.objects.select_related("run__team"), run=found, pk=branch
     )
-    yes = request.POST.get("decision") == "approve"
+    decision = request.POST.get("decision", "")
+    if decision not in ("approve", "decline"):
+        raise Refused("web.request", "The form does not say what is decided.", "Reload the page.")
+    yes = decision == "approve"
     try:
         branches.decide(request.user, row, yes=yes)
     except Refused as why:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from process_kit import WAIT_S
 from runs_kit import ledger, looped, member, tables, write
 from spakweb.live import news
-from spakweb.runs.models import Run
+from spakweb.runs.models import Command, Run
 from spakweb.teams import tokens
 from spakweb.teams.models import Team, Token
 
@@ -65,6 +65,29 @@ def test_a_wait_ends_when_the_run_ends_or_needs_somebody(team: Team, happens: An
     write(held, 3)
     early, answer = waited(team, "/api/v1/teams/demo/runs/r1/?wait=60", happens)
     assert (early, answer["state"]) == (False, state)
+    held.close()
+
+
+def asks_another() -> None:
+    Run.objects.update(summary={"waiting": {"id": "second"}})
+    news.publish("r1", Run.objects.get().count)
+
+
+@pytest.mark.parametrize("happens", [ends, asks_another])
+@pytest.mark.parametrize("taken", [False, True])
+def test_an_answer_that_is_not_taken_up_yet_is_waited_for(team: Team, happens: Any, taken: bool) -> None:
+    """Who answers and waits would see the same question again, and answer it again."""
+    held = ledger(team)
+    write(held, 3)
+    run = Run.objects.get()
+    Run.objects.update(state="waiting", summary={"waiting": {"id": "first"}})
+    at = timezone.now() if taken else None
+    by = member(team, "bob")
+    Command.objects.create(run=run, kind="answer", body={"of": "first", "text": "a"}, by=by, done_at=at)
+    early, answer = waited(team, "/api/v1/teams/demo/runs/r1/?wait=60", happens)
+    assert early is taken
+    if not taken:
+        assert (answer["state"], answer["asks"]) in (("failed", ""), ("waiting", "second"))
     held.close()
 
 

@@ -133,6 +133,8 @@ def test_an_editor_asks_and_a_reviewer_approves_or_declines(
     with pytest.raises(PermissionDenied):
         branches.decide(cast["bob"], one, yes=True)
     rita = cast.client("rita")
+    for form in ({}, {"decision": "perhaps"}, {"do": "approve"}):
+        assert rita.post(f"{place}{one.pk}/decide/", form).status_code == 400
     rita.post(f"{place}{one.pk}/decide/", {"decision": "approve"})
     rita.post(f"{place}{two.pk}/decide/", {"decision": "decline"})
     assert (pushed(one).state, pushed(two).state) == ("pushed", "declined")
