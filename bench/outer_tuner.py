@@ -1,14 +1,14 @@
-"""An honest job for the outer loop: a poor tuner spec over eight sizes of attention.
+"""An honest job for the outer loop: a poor tuner spec over the kernels that ship.
 
-The values are real: each point of a small space is compiled once by gcc and timed at each size by the
-processor time that it takes (`measured`, about a minute of it). The searches are real: the kernel runs the
-spec's tuner, and a script answers its measurements from that table. A run is right when the best kernel that
-it found takes at most NEAR times as long as the best of the space at that size.
+The values are real: each naive kernel of specs/problems is built at each point of a space of gcc's options,
+checked against its problem and timed (`bench.compiled_kernels`). The searches are real: the kernel runs the
+spec's tuner, and a script answers its measurements from that table. A run is right when the best build that
+it found takes at most NEAR times as long as the best of the space for that kernel.
 
-Fixed before scoring: the space, the sizes and their splits, NEAR, the base, the training runs that a
-proposer has, the plan of a campaign. Proposers see runs of training sizes (rules those of the base, evolution
-its own), the gate judges on the gate's sizes, and sealed sizes decide, with seeds that nothing used before,
-on the base and on what a person would have merged.
+Fixed before scoring: the space, which kernels are in which split (in turn, by name), NEAR, the base, the
+training runs that a proposer has, the plan of a campaign. Proposers see runs of training kernels (rules those
+of the base, evolution its own), the gate judges on the gate's kernels, and sealed kernels decide, with seeds
+that nothing used before, on the base and on what a person would have merged.
 
     python -m bench.outer_tuner [TABLE.json [rules|evolution]]
 
@@ -17,11 +17,8 @@ The table is made where the file does not exist; without a proposer both have th
 
 from __future__ import annotations
 
-import ctypes
-import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,8 +28,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from bench.compiled_kernels import SPACE, Table, kernels, measured, name_of
 from bench.scripted import exited, ledger
-from spak import canon, config, data
+from spak import canon, config
 from spak.kernel.state import Effect
 from spak.lang import parse
 from spak.outer.analyze import read
@@ -45,37 +43,24 @@ from spak.program import compile as compile_program
 from spak.proposers import PROPOSERS
 from spak.records import Kind, Record
 from spak.runner.history import History
-from spak.tools.instantiate import render
 
-SPACE: Mapping[str, tuple[Any, ...]] = {
-    "LAYOUT": ("PACKED", "DOT"),
-    "ROWS": (1, 2, 4),
-    "TILE": (16, 64, 256),
-    "EXP": ("EXPF", "P5"),
-    "FLAGS": ("-O2", "-O3 -march=native"),
-}
-SIZES = {
-    "train": (64, 192, 384),
-    "gate": (96, 256, 512),
-    "sealed": (128, 640),
-}
+SPLITS = ("train", "gate", "sealed")
 NEAR = 1.1
-REPEATS = 5
 TRAINING, PAIRS, CANDIDATES, ROUNDS, LAST = 60, 60, 2, 1, 100
-"""Training runs, pairs of a candidate, candidates of a campaign, campaigns, runs of a sealed size."""
+"""Training runs, pairs of a candidate, candidates of a campaign, campaigns, runs of a sealed kernel."""
 BASE = """AGENT Poor_Tuner LEVEL 5 {{
   CONFIG {{ MODE full_auto BUDGET {{ steps: 600 }} }}
   START -> baseline
   TASK baseline {{
-    VALIDATOR CpuProfiler {{ problem: "attention", binary: "a.so", source: "a.c", role: "baseline" }}
+    VALIDATOR CpuProfiler {{ problem: "gemm", binary: "a.so", source: "a.c", role: "baseline" }}
     NEXT {{ success -> tune }}
   }}
   TASK tune {{
     TOOLS [instantiate]
-    PROPOSER tuner {{ strategy: "random" tool: "instantiate" args: {{ template: "tiled.c", path: "b.c" }} }}
+    PROPOSER tuner {{ strategy: "random" tool: "instantiate" args: {{ template: "naive.c", path: "b.c" }} }}
     SPACE {{ {space} }}
     step draft: llm.plan {{ role: "coder" }}
-    VALIDATOR CpuProfiler {{ problem: "attention", binary: "b.so", source: "b.c" }}
+    VALIDATOR CpuProfiler {{ problem: "gemm", binary: "b.so", source: "b.c" }}
     RULE {{ patience: 3, evaluations: 40 }}
     RETRIES 60
     NEXT {{ metric_improved -> tune, success -> tune, fail -> tune, plateau -> done }}
@@ -83,8 +68,6 @@ BASE = """AGENT Poor_Tuner LEVEL 5 {{
   TASK done {{ step show: tool.list_files {{ path: "." }} }}
 }}
 """
-Table = dict[str, dict[str, int]]
-"""Nanoseconds by size and point."""
 
 
 def base() -> str:
@@ -93,47 +76,9 @@ def base() -> str:
     )
 
 
-def name_of(point: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={point[name]}" for name in SPACE)
-
-
-def measured() -> Table:
-    """Every point of the space at every size: the least processor time of REPEATS calls."""
-    sizes = sorted(size for found in SIZES.values() for size in found)
-    table: Table = {str(size): {} for size in sizes}
-    template = (data.path("specs/examples") / "attention_tuner/tiled.c").read_bytes()
-    draw, most = Random(1), max(sizes) * 64
-    held = {name: _floats(most if name != "scratch" else 1 << 20) for name in ("Q", "K", "V", "O", "scratch")}
-    for name in ("Q", "K", "V"):
-        for place in range(most):
-            held[name][place] = draw.gauss(0, 1)
-    with tempfile.TemporaryDirectory(prefix="spak-tuner-") as folder:
-        for number, values in enumerate(itertools.product(*SPACE.values())):
-            point = dict(zip(SPACE, values, strict=True))
-            source, binary = Path(folder) / f"k{number}.c", Path(folder) / f"k{number}.so"
-            macros = {key: value for key, value in point.items() if key != "FLAGS"}
-            source.write_bytes(render(template, macros))
-            flags = str(point["FLAGS"]).split()
-            words = ["gcc", *flags, "-shared", "-fPIC", "-o", str(binary), str(source), "-lm"]
-            subprocess.run(words, check=True, capture_output=True)
-            kernel = ctypes.CDLL(str(binary)).attn
-            kernel.argtypes = [ctypes.c_long, *[ctypes.POINTER(ctypes.c_float)] * 5]
-            kernel.restype = None
-            for size in sizes:
-                table[str(size)][name_of(point)] = min(_timed(kernel, size, held) for _ in range(REPEATS))
-    return table
-
-
-def _floats(count: int) -> Any:
-    """So many floats, aligned as the kernel wants them."""
-    raw = ctypes.create_string_buffer(count * 4 + 64)
-    return (ctypes.c_float * count).from_buffer(raw, -ctypes.addressof(raw) % 64)
-
-
-def _timed(kernel: Any, size: int, held: Mapping[str, Any]) -> int:
-    before = time.process_time_ns()
-    kernel(size, held["Q"], held["K"], held["V"], held["O"], held["scratch"])
-    return max(time.process_time_ns() - before, 1)
+def of_split(split: str) -> tuple[str, ...]:
+    """The kernels of a split: by name, one to each split in turn."""
+    return tuple(kernels()[SPLITS.index(split) :: len(SPLITS)])
 
 
 @cache
@@ -141,12 +86,12 @@ def _program(text: str) -> Any:
     return compile_program(parse(text), config.catalog(), {})
 
 
-def searched(text: str, values: Mapping[str, int], seed: int) -> tuple[list[Record], int]:
-    """A run of a tuner spec at one size, and the time of the best kernel that it found."""
+def searched(text: str, values: Mapping[str, int | None], seed: int) -> tuple[list[Record], int]:
+    """A run of a tuner spec for one kernel, and the time of the best build that it found."""
     program = _program(text)
     history = History(rules={name: task.rule for name, task in program.tasks.items() if task.rule})
     tried: list[str] = []
-    worst = max(values.values())
+    worst = max(value for value in values.values() if value is not None)
     best = [worst]
 
     def script(effect: Effect, count: int) -> object:
@@ -162,6 +107,8 @@ def searched(text: str, values: Mapping[str, int], seed: int) -> tuple[list[Reco
             return Kind.PLAN, {"by": "tuner", "candidates": listed}, {"ms": 1}
         if effect.act == "validate":
             now = values[tried[0]] if tried else worst
+            if now is None:
+                return Kind.ACT, _wrong(count), {"ms": 1}
             pairs = [{"candidate": [now], "incumbent": [best[0]]}] * 8
             best[0] = min(best[0], now) if _wins(now, best[0]) else best[0]
             return Kind.ACT, _measurement(now, pairs), {"ms": max(now // 1_000_000, 1)}
@@ -190,30 +137,36 @@ def _measurement(now: int, pairs: list[Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def right(best: int, values: Mapping[str, int]) -> bool:
-    """Whether a search found a kernel that is nearly the best of the space."""
-    return best <= NEAR * min(values.values())
+def _wrong(count: int) -> dict[str, Any]:
+    return {
+        "outcome": "exited", "status": "checked", "key": canon.content_hash(["wrong", count]),
+        "checks": [{"name": "correct", "ok": False, "code": "cpu.tolerance"}],
+    }  # fmt: skip
+
+
+def right(best: int, values: Mapping[str, int | None]) -> bool:
+    """Whether a search found a build that is nearly the best of the space."""
+    return best <= NEAR * min(value for value in values.values() if value is not None)
 
 
 def evolved(text: str, table: Table, seed: int) -> list[Candidate]:
-    """Candidates by evolution on the training sizes; its cost of a run is the kernels that were measured."""
+    """Candidates by evolution on the training kernels; its cost of a run is the builds that were measured."""
 
     def run(case: str, new: str, k: int) -> Scored:
         made, best = searched(new, table[case], Random(f"train/{seed}/{case}/{k}").randrange(1 << 30))
         tried = sum(record.kind == Kind.PLAN for record in made)
         return Scored(right(best, table[case]), float(tried), read(made, f"{case}-{k}"))
 
-    cases = [str(size) for size in SIZES["train"]]
-    return evolve(text, cases, run, config.catalog(), Random(seed), TRAINING)
+    return evolve(text, list(of_split("train")), run, config.catalog(), Random(seed), TRAINING)
 
 
 def found_by_rules(text: str, table: Table, seed: int) -> list[Candidate]:
-    """Candidates of the default proposer, from runs of the spec at the training sizes."""
-    runs = []
+    """Candidates of the default proposer, from runs of the spec for the training kernels."""
+    runs, train = [], of_split("train")
     for number in range(TRAINING):
-        size = str(SIZES["train"][number % len(SIZES["train"])])
-        made, _ = searched(text, table[size], Random(f"train/{seed}/{size}/{number}").randrange(1 << 30))
-        runs.append((f"{size}-{number}", made))
+        case = train[number % len(train)]
+        made, _ = searched(text, table[case], Random(f"train/{seed}/{case}/{number}").randrange(1 << 30))
+        runs.append((f"{case}-{number}", made))
     return from_findings(Training.of(runs, {}), text)
 
 
@@ -223,12 +176,12 @@ PROPOSE = {"rules": found_by_rules, "evolution": evolved}
 def improve(table: Table, seed: int = 1, proposer: str = "evolution") -> tuple[str, list[tuple[str, str]]]:
     """The spec after the campaigns, and each verdict; whatever is fit is merged in place of a review."""
     text, told = base(), []
-    cases = tuple(str(size) for size in SIZES["gate"])
+    cases = of_split("gate")
     with tempfile.TemporaryDirectory(prefix="spak-tuner-") as folder:
         for number in range(ROUNDS):
             made = PROPOSE[proposer](text, table, seed + number)
             plan = Plan(
-                "poor", text, "sizes", f"sizes-{number}", (), cases, candidates=CANDIDATES, pairs=PAIRS
+                "poor", text, "kernels", f"kernels-{number}", (), cases, candidates=CANDIDATES, pairs=PAIRS
             )
             found = Campaign.create(Path(folder), f"c{number}", plan)
 
@@ -250,13 +203,13 @@ def improve(table: Table, seed: int = 1, proposer: str = "evolution") -> tuple[s
 
 
 def scored(text: str, table: Table, split: str, runs: int = LAST) -> dict[str, tuple[int, float]]:
-    """By size: how many of so many runs were right, and how many kernels a run measured."""
+    """By kernel: how many of so many runs were right, and how many builds a run measured."""
     found = {}
-    for size in SIZES[split]:
-        values = table[str(size)]
-        made = [searched(text, values, Random(f"{split}/{size}/{k}").randrange(1 << 30)) for k in range(runs)]
+    for case in of_split(split):
+        values = table[case]
+        made = [searched(text, values, Random(f"{split}/{case}/{k}").randrange(1 << 30)) for k in range(runs)]
         tried = sum(record.kind == Kind.PLAN for records, _ in made for record in records)
-        found[str(size)] = sum(right(best, values) for _, best in made), tried / runs
+        found[case] = sum(right(best, values) for _, best in made), tried / runs
     return found
 
 
@@ -266,7 +219,7 @@ def main(where: Path | None, proposers: Sequence[str]) -> None:
     else:
         table = measured()
         spent = time.process_time() + sum(os.times()[2:4])
-        print(f"{sum(len(found) for found in table.values())} kernels measured, {spent:.0f} s of CPU")
+        print(f"{sum(len(found) for found in table.values())} builds measured, {spent:.0f} s of CPU")
         if where is not None:
             where.write_text(json.dumps(table), encoding="utf-8")
     _sealed("base", base(), table)
@@ -286,7 +239,7 @@ def _sealed(name: str, text: str, table: Table) -> None:
     passed = sum(count for count, _ in found.values())
     low, high = wilson(passed, LAST * len(found))
     each = ", ".join(
-        f"{size}: {count} of {LAST}, {tried:.1f} kernels" for size, (count, tried) in found.items()
+        f"{case}: {count} of {LAST}, {tried:.1f} builds" for case, (count, tried) in found.items()
     )
     print(f"sealed, {name}: {passed / LAST / len(found):.3f} [{low:.3f}, {high:.3f}] ({each})", flush=True)
 
