@@ -78,6 +78,9 @@ GROUND = (
     "sources/test_away.py",
     "sources/test_fetching.py::test_the_same_commit_is_fetched_once",
     "sources/test_branches.py::test_an_editor_asks_and_a_reviewer_approves_or_declines",
+    "sources/test_folders.py::test_both_sides_changed_is_a_patch_and_neither_is_written_over",
+    "incoming/test_pushes.py::test_a_push_to_the_branch_of_the_folder_asks_for_a_sync_once",
+    "triggers/test_triggers.py::test_a_message_begins_one_run_with_inputs_from_it",
     *OWN_WORDS,
 )
 REVIEWS = tuple(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -138,3 +141,23 @@ def test_what_a_message_is_known_by_is_what_its_signature_covers() -> None:
     one, other = (judge(github(SECRET, BODY, message=name), BODY, [SECRET], 0) for name in ("a", "b"))
     assert one.known_by == other.known_by and one.known_by.startswith("sha256:")
     assert judge(standard(SECRET, BODY, message="a"), BODY, [SECRET], now_s()).known_by == "a"
+
+
+def test_the_example_of_the_docs_signs_as_it_should() -> None:
+    docs = (Path(__file__).parents[3] / "docs/webhooks.md").read_text()
+    script = "\n".join(
+        line[4:] for line in docs[docs.index("    body=") :].splitlines() if line.startswith("    ")
+    )
+    said = """curl() {
+      for word in "$@"; do case "$word" in webhook-*|'{'*) printf '%s\\n' "$word";; esac; done
+    }
+    """
+    done = subprocess.run(
+        ["bash", "-euc", f"{said}\n{script}"], capture_output=True, text=True, check=True,
+        env={"SECRET": SECRET, "ADDRESS": "x", "PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    body, *lines = done.stdout.splitlines()
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert {*headers} == {"webhook-id", "webhook-timestamp", "webhook-signature"}
+    assert judge(headers, body.encode(), [SECRET], float(headers["webhook-timestamp"])).holds
+    assert not judge(headers, body.encode(), [OTHER], float(headers["webhook-timestamp"])).holds
