@@ -38,6 +38,8 @@ PROPOSED = ("fit", "privileged")
 """Verdicts that become patches: what the gate found fit, and what only a person may decide."""
 WORDS = {1: "won", 0: "equal", -1: "lost"}
 NAME = "campaign"
+FINDINGS = 20
+"""Runs of a candidate's findings, and records of each, that are kept."""
 
 
 def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
@@ -136,7 +138,10 @@ def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:
         "verdict": tested.verdict,
         "why": tested.why,
         "proposer": tested.candidate.proposer,
-        "records": {run: list(numbers) for run, numbers in tested.candidate.records.items()},
+        "records": {
+            run: list(numbers)[:FINDINGS]
+            for run, numbers in list(tested.candidate.records.items())[:FINDINGS]
+        },
         "stages": [
             {"stage": one["stage"], "verdict": one["verdict"], "why": one["why"]}
             for one in tested.stages.values()
@@ -151,6 +156,28 @@ def _kept(campaign: Campaign, tested: Tested, number: int) -> dict[str, Any]:
     """What its patch shows besides: tokens, cost and time of its pairs, the front as it was then."""
     spent = spending(tested, campaign.plan.suite_hash)
     return {"spent": spent, "front": points(campaign), "campaign": number}
+
+
+def matrix(found: dict[str, Any]) -> dict[str, Any]:
+    """The pairs of a candidate by case and round: `rounds`, and `rows` of a case with the outcome in each, ""
+    where it was not tried."""
+    pairs = found.get("pairs", ())
+    rounds = sorted({one["k"] for one in pairs})
+    cases: dict[str, dict[int, str]] = {}
+    for one in pairs:
+        cases.setdefault(f"{one['case']} (golden)" if one["golden"] else one["case"], {})[one["k"]] = one[
+            "word"
+        ]
+    rows = [
+        {
+            "case": case,
+            "cells": [words.get(k, "") for k in rounds],
+            "won": sum(word == "won" for word in words.values()),
+            "lost": sum(word == "lost" for word in words.values()),
+        }
+        for case, words in cases.items()
+    ]
+    return {"rounds": rounds, "rows": rows}
 
 
 def curve(found: dict[str, Any]) -> SafeString:

@@ -13,6 +13,7 @@ from spakweb.reviews.models import Check, Patch, Revision, Verdict, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.protection import unprotected_imports
 from spakweb.reviews.reading import draw, read
+from spakweb.runs.models import Run
 from spakweb.specs import show
 from spakweb.specs.actions import draft_of
 
@@ -156,7 +157,12 @@ def _campaign(patch: Patch, latest: Revision) -> dict[str, Any]:
     if row is None:
         return {"campaign": {}, "campaign_revision": 0}
     old = row.revision.number if row.revision_id != latest.pk else 0
-    return {"campaign": row.result, "campaign_revision": old}
+    runs = Run.objects.filter(team=patch.spec.team, deleted_at=None, key__in=row.result.get("records", {}))
+    return {
+        "campaign": row.result,
+        "campaign_revision": old,
+        "found_in": set(runs.values_list("key", flat=True)),
+    }
 
 
 def _actions(result: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from campaign_kit import BASE, ledger
+from run_rows_kit import begun
 from spak.outer.campaigns import Campaign
 from spakweb.errors import Refused
 from spakweb.reviews import actions, campaigns
@@ -41,13 +42,38 @@ def test_a_fit_candidate_arrives_with_its_evidence_once(cast: Any, spec: Spec, t
     assert row.state == Check.State.PASSED and row.result["pairs"][-1]["evidence"] >= row.result["needed"]
     body = bob.get(answer["Location"]).content.decode()
     assert "Fit for review" in body and '<svg class="curve"' in body and "r1, records 3, 4" in body
-    assert HOSTILE not in body
+    assert HOSTILE not in body and "brought by bob" in body
+    begun(cast.team, spec.head, "r1")
+    body = bob.get(answer["Location"]).content.decode()
+    record = reverse("spak-run-record", args=[cast.team.slug, "r1", 3])
+    assert f'<a href="{record}">3</a>, <a href=' in body, "findings lead to their records"
     assert "No candidate is new" in bob.get(send()["Location"]).content.decode()
     assert Patch.objects.count() == 1
     actions.revise(cast["bob"], patch, 1, patch.latest.text + "// more\n")
     assert "Of revision 1" in bob.get(answer["Location"]).content.decode()
     version = _merged(cast, patch)
     assert version.provenance["campaign"] == patch.campaign
+
+
+def test_pairs_are_shown_by_case_and_round() -> None:
+    def pair(case: str, k: int, word: str, golden: bool = False) -> dict[str, Any]:
+        return {"case": case, "k": k, "word": word, "golden": golden, "evidence": 1.0}
+
+    found = [
+        pair("a", 1, "won", golden=True),
+        pair("b", 1, "lost"),
+        pair("c", 2, "won"),
+        pair("b", 2, "equal"),
+    ]
+    assert campaigns.matrix({"pairs": found}) == {
+        "rounds": [1, 2],
+        "rows": [
+            {"case": "a (golden)", "cells": ["won", ""], "won": 1, "lost": 0},
+            {"case": "b", "cells": ["lost", "equal"], "won": 0, "lost": 1},
+            {"case": "c", "cells": ["", "won"], "won": 1, "lost": 0},
+        ],
+    }
+    assert campaigns.matrix({}) == {"rounds": [], "rows": []}
 
 
 def _merged(cast: Any, patch: Patch) -> Any:

@@ -46,6 +46,12 @@ def curve(evidence: dict[str, Any]) -> Any:
 
 
 @register.filter
+def matrix(evidence: dict[str, Any]) -> dict[str, Any]:
+    """The pairs of a campaign's candidate by case and round."""
+    return campaigns.matrix(evidence)
+
+
+@register.filter
 def front_drawing(points: list[dict[str, Any]], mine: int) -> Any:
     """The front of a campaign as a drawing; `mine` is the candidate that the page is about, 0: none."""
     return front.drawing(points, mine or 0)
