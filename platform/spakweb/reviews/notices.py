@@ -18,6 +18,7 @@ from django.urls import reverse
 from spakweb import access
 from spakweb.reviews import rules
 from spakweb.reviews.models import Comment, Patch, Queued, Revision, Verdict
+from spakweb.runs.unsafe_text import reveal
 from spakweb.teams.models import Membership, Role
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
     found = {one.email for one in people if one != by and one.is_active and one.email}
     where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
     subject = f"[SPAK] {patch.spec.name} #{patch.number}: {patch.title}"
-    body = f"{text.strip()}\n\n{_origin()}{where}\n"
+    body = f"{reveal(text.strip())}\n\n{_origin()}{where}\n"
 
     def go() -> None:
         try:

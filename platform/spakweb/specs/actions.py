@@ -193,6 +193,8 @@ def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
         TAG(name)
     except ValidationError as error:
         raise Refused("web.tag", f"{name[:60]!r} is not a name for a tag.", error.message) from error
+    if name not in PROMOTED and name.lower() in PROMOTED:
+        raise Refused("web.tag", f"{name!r} would be taken for {name.lower()}.", f"Write {name.lower()}.")
     with transaction.atomic():
         spec = _locked(version.spec_id)
         if name in PROMOTED and spec.review_rules.approvals and (why := _not_promoted(user, version, name)):

@@ -398,7 +398,9 @@ def test_mail_goes_to_those_who_must_act(
         patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
     with django_capture_on_commit_callbacks(execute=True):
         actions.judge(cast["rita"], patch, 1, False, "Why?")
-    asked, answered = mail.outbox
+        talk.comment(cast["rita"], patch, "So \u202eand not")
+    asked, answered, said = mail.outbox
+    assert "rita wrote: So \u27e8U+202E\u27e9and not" in said.body
     assert asked.bcc == ["alice@spak.example", "rita@spak.example"] and "bob asks" in asked.body
     assert answered.bcc == ["bob@spak.example"] and "Why?" in answered.body
     assert "/specs/small/patches/1/" in answered.body

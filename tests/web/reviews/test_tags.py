@@ -52,6 +52,8 @@ def test_what_nobody_reviewed_is_not_promoted(cast: Any, merged: SpecVersion) ->
     with refused("who wrote it does not promote it"):
         set_tag(cast["bob"], merged, "staging")
     assert set_tag(cast["bob"], merged, "mine").name == "mine"  # any other tag moves as before
+    with pytest.raises(Refused, check=lambda why: why.code == "web.tag"):
+        set_tag(cast["bob"], merged, "Production")
 
 
 def test_who_wrote_a_revision_does_not_promote_it_either(cast: Any) -> None:
