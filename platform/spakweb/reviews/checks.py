@@ -47,6 +47,7 @@ RUNS = 200
 """Recorded runs that a patch is judged by, the newest."""
 RECORDS = 20_000
 """Records of one run; longer ones are left out, and said to be."""
+TOO_LONG = f"it has more than {RECORDS:,} records"
 SHOWN = 200
 """Actions, flips and unknowns that a result keeps; counts are whole."""
 REPORT_S = 1.0
@@ -177,7 +178,7 @@ def _actions(row: Check, revision: Revision) -> Found:
     found, left_out, progress = Changes(), [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count > RECORDS:
-            left_out.append({"run": one.key, "why": f"it has more than {RECORDS:,} records"})
+            left_out.append({"run": one.key, "why": TOO_LONG})
             continue
         try:
             found.add(changes(one.key, progress.records_of(one), *sides))
@@ -199,6 +200,9 @@ def _actions(row: Check, revision: Revision) -> Found:
         "unknown_denied": len(open_ones),
         "left_out": left_out,
     }
+    without = f" {plural(len(left_out), 'run')} left out." if left_out else ""
+    if not found.judged and left_out:
+        return Check.State.LOOK, f"No recorded action could be judged:{without}", result
     if not found.judged:
         return Check.State.NOTHING, "No run of the spec has recorded an action yet.", result
     words = (
@@ -206,6 +210,7 @@ def _actions(row: Check, revision: Revision) -> Found:
         f"{len(more)} newly permitted, {len(less)} newly denied, {len(unknown)} not judged"
     )
     words += f", {len(open_ones)} of which the base denies." if open_ones else "."
+    words += without
     return (Check.State.LOOK if more or open_ones else Check.State.PASSED), words, result
 
 
@@ -215,9 +220,8 @@ def _replay(row: Check, revision: Revision) -> Found:
     base = TeamFiles.of(spec).whole(revision.base.text).parsed.text
     both, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
-        if one.count <= RECORDS:
-            rehearsed = rehearse(one.key, list(progress.records_of(one)))
-            both.append((rehearsed, _replay_under(rehearsed, patched)))
+        rehearsed = _rehearsed(one, progress)
+        both.append((rehearsed, _replay_under(rehearsed, patched)))
         progress.done(place + 1)
     found = [now for _, now in both]
     sums, by_task = total(found), flips(both, base, patched.spec or "")
@@ -242,6 +246,17 @@ def _replay(row: Check, revision: Revision) -> Found:
     if sums["worse"]:
         return Check.State.FAILED, words, result
     return (Check.State.PASSED if sums["coverage"] else Check.State.NOTHING), words, result
+
+
+def _rehearsed(run: Run, progress: Progress) -> Rehearsal:
+    """The run as it was; one that cannot be read has a problem and stops no other."""
+    problem = TOO_LONG
+    if run.count <= RECORDS:
+        try:
+            return rehearse(run.key, list(progress.records_of(run)))
+        except LedgerError as error:
+            problem = f"{error.message} [{error.code}]"
+    return Rehearsal(run.key, {}, (), "", 0, 0, 0, 0, problem)
 
 
 def _replay_under(rehearsed: Rehearsal, patched: Side) -> Replayed:

@@ -10,13 +10,15 @@ from django.core import mail
 from django.urls import reverse
 from django.utils import timezone
 
-from run_rows_kit import begun
+from bench.scripted import exited, ledger
+from run_rows_kit import begun, rows
 from spak import canon
 from spak.outer import spec_history
 from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, checks, history, jobs, page, rules, talk
 from spakweb.reviews.models import Check, HistoryRecord, Patch
 from spakweb.reviews.protection import protect
+from spakweb.runs.models import Run
 from spakweb.specs.actions import archive, create_spec, save_version
 from spakweb.specs.models import SpecVersion
 
@@ -49,6 +51,20 @@ def refused(code: str) -> Any:
 def patch(cast: Any) -> Patch:
     text = cast.spec.head.text.replace(ONE, OTHER).replace(TWO, LAST)
     return actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere", "It is faster.")
+
+
+def ran(cast: Any, key: str, first: int = 0) -> None:
+    """A recorded run of the spec that succeeded; with `first` the records before it are gone."""
+    records = ledger(cast.spec.head.text, lambda effect, count: exited(0, "a"))[first:]
+    run = Run.objects.create(
+        team=cast.team,
+        version=cast.spec.head,
+        key=key,
+        name="kit",
+        state="succeeded",
+        ended_at=timezone.now(),
+    )
+    Run.objects.filter(pk=run.pk).update(count=len(records), head=rows(run, records))
 
 
 def checked(patch: Patch) -> dict[str, tuple[str, str]]:
@@ -128,8 +144,7 @@ def test_a_check_of_an_older_revision_or_a_closed_patch_is_left(cast: Any, patch
 def test_a_merge_waits_until_it_is_known_what_it_permits(cast: Any, patch: Patch) -> None:
     """Else a patch that is merged before the check ends needs no admin. Where an admin approved it that is
     decided already."""
-    run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
-    type(run).objects.filter(pk=run.pk).update(count=5)
+    ran(cast, "odd")
     wait = "a check to end, or an admin to approve it: recorded actions under both texts"
     actions.judge(cast["rita"], patch, 1, True)
     assert rules.missing(patch) == [wait]
@@ -161,8 +176,7 @@ def test_the_first_runs_after_the_check_are_judged_before_the_merge(cast: Any, p
     assert checked(patch)["actions"][0] == "nothing"
     actions.judge(cast["rita"], patch, 1, True)
     assert rules.missing(patch) == []
-    run = begun(cast.team, cast.spec.head, "late", state="succeeded", ended_at=timezone.now())
-    type(run).objects.filter(pk=run.pk).update(count=5)
+    ran(cast, "late")
     assert rules.missing(patch) == [
         "a check to end, or an admin to approve it: recorded actions under both texts"
     ]
@@ -173,13 +187,24 @@ def test_the_first_runs_after_the_check_are_judged_before_the_merge(cast: Any, p
 
 
 def test_what_cannot_be_read_is_said_and_fails_no_worker(cast: Any, patch: Patch) -> None:
-    """A run whose records are damaged is left out of the actions, and unusable for a replay."""
-    run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
-    type(run).objects.filter(pk=run.pk).update(count=5)
+    """A run whose records are damaged is left out of the actions, and unusable for a replay. Where no other
+    is there it is not known what is newly permitted."""
+    ran(cast, "odd", first=1)
     found = checked(patch)
-    assert found["actions"][0] == "nothing" and found["replay"][0] == "nothing"
+    assert found["actions"] == ("look", "No recorded action could be judged: 1 run left out.")
+    assert found["replay"][0] == "nothing"
+    assert (
+        "1 run left out, such as odd: "
+        in cast.client("rita").get(reverse("spak-patch", args=[cast.team.slug, "small", 1])).content.decode()
+    )
+    assert "an admin to approve it, since it may permit actions that were denied" in rules.missing(patch)
     result = patch.latest.checks.get(name="replay").result
     assert [one["run"] for one in result["unusable"]] == ["odd"]
+    ran(cast, "whole")
+    actions.repeat_check(cast["bob"], patch, 1)
+    found = checked(patch)
+    assert found["actions"][0] == "passed" and found["actions"][1].endswith(", 0 not judged. 1 run left out.")
+    assert found["replay"][1].startswith("1 recorded run, ")
 
 
 # ---- what a version keeps
