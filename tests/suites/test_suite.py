@@ -219,3 +219,11 @@ def test_a_case_that_was_changed_or_is_sealed_or_unknown_gets_no_checks(tmp_path
             Suite.open(tmp_path).seal(name, CHECKS, "", lambda place: None, None)
         assert found.value.code == code
     assert Book.read(tmp_path).entries == suite.book.entries
+
+
+def test_a_case_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "c1").mkdir()
+    (tmp_path / "c1/case.json").write_text("{")
+    with pytest.raises(SuiteError) as found:
+        Suite.open(tmp_path).sound()
+    assert found.value.code == "suite.case" and found.value.message.count("c1") == 1

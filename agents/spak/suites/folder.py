@@ -69,7 +69,8 @@ class Suite:
             try:
                 cases.append(read_case(path))
             except SuiteError as error:
-                broken.append(Problem(path.name, error.code, error.message))
+                why = error.message.removeprefix(f"case {path.name}: ")
+                broken.append(Problem(path.name, error.code, why))
         return cls(folder, tuple(cases), Book.read(folder), tuple(broken))
 
     @property
