@@ -135,6 +135,12 @@ def test_a_candidate_in_another_language(lab: Lab) -> None:
 BAD = {
     "nan": ("problem.not_finite", SCALE.replace("k * x.astype", "np.nan * x.astype")),
     "changes": ("problem.changes", SCALE.replace("random.integers", "np.random.default_rng().integers")),
+    "changes later": (
+        "problem.changes",
+        SCALE.replace(
+            "def reference(n, k, x):\n", "calls = []\ndef reference(n, k, x):\n    calls.append(1)\n"
+        ).replace("k * x.astype(np.float64)", "k * x.astype(np.float64) + (len(calls) > 12)"),
+    ),
     "prototype": ("problem.prototype", SCALE.replace("int16_t *x", "int17_t *x")),
     "loops": ("problem.timeout", SCALE.replace("    x = random", "    while n > 8: pass\n    x = random")),
 }

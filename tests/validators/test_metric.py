@@ -82,6 +82,23 @@ def test_pairs_that_the_kernel_decides_alike(
     assert decide(result.pairs, rule, bool(higher)).outcome == outcome
 
 
+NOISY = MEASURE.replace("number,", "number * (1 + given['seed'] % 97 / 97),")
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("script", "again"), [(MEASURE, False), (NOISY, True)])
+def test_a_final_value_has_an_interval_and_is_taken_again_while_it_spreads(
+    tmp_path: Path, script: str, again: bool
+) -> None:
+    rivals = {"baseline": rival("40.0")}
+    result = measure(tmp_path, script=script, role="final", rivals=rivals, scale=1000)
+    assert result.status == "measured", result.checks
+    metrics, rounds = result.metrics, result.evidence["rounds"]
+    assert (len(rounds) > 1) is again and metrics["rounds"] == len(rounds)
+    assert rounds[-1]["candidate"]["median"] == metrics["value"]
+    assert metrics["value_low"] <= metrics["value"] <= metrics["value_high"] < metrics["baseline_value_low"]
+
+
 @pytest.mark.sandbox
 def test_a_broken_constraint_is_no_improvement(tmp_path: Path) -> None:
     bounds = {"quality": {"at_least": 0.3}}

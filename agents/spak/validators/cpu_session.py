@@ -1,9 +1,9 @@
 """A session of one evaluation: sides, the correctness phase, and the pairs that decide.
 
-A side is a candidate or a rival with up to four timed processes, started when first needed, and taken round
-robin. All sides are treated alike, and correctness is tried in a process of its own, so that code cannot tell
-whether it is the candidate or the incumbent and slow down for the next one. A couple of windows (one a side)
-gets the same fresh inputs, since the two sides cannot talk; the order within the couple is drawn.
+A side is a candidate or a rival with timed processes, started when first needed, four at a time. All
+sides are treated alike, and correctness is tried in a process of its own, so that code cannot tell
+whether it is the candidate or the incumbent and slow down for the next one. A couple of windows (one a
+side) gets the same fresh inputs, since the two sides cannot talk; the order within the couple is drawn.
 
 `pairs` says what a pair is and when sampling ends. Inputs are new for each couple and never a rearrangement
 of earlier ones: a rearrangement can be undone by a candidate that knows of it, at a fraction of the work.
@@ -103,6 +103,8 @@ class Side:
         with self._blamed():
             process = self._processes.get(index)
             if process is None:
+                if len(self._processes) >= PROCESSES:
+                    self._processes.pop(next(iter(self._processes))).close()  # the oldest
                 process = self._processes[index] = self._started()
                 least = self.bench.problem.least
                 self._window(process, self.bench.problem.case(self.bench.random, least))  # first touches
@@ -167,6 +169,7 @@ class Side:
         for name, output in window.outputs.items():
             errors, wrong = tolerance.errors(output, case.outputs[name])
             if wrong.any():
+                self.bench.problem.stands_by(case)  # or it is the problem that is wrong
                 off = float(errors[wrong].max())
                 raise Violation("incorrect", f"error {off:.3g}, tolerance {tolerance}: {name}, {where}")
             self.err_max = max(self.err_max, float(errors.max(initial=0.0)))
@@ -194,7 +197,9 @@ def alone(side: Side) -> None:
 
 def compare(candidate: Side, rival: Side, rule: Mapping[str, int]) -> list[dict[str, Any]]:
     """Pairs until the rule has decided (spak.validators.pairs). Raises: Violation of either side."""
-    return pairs.compare(_sampling(candidate.bench), candidate.time, rival.time, rival.name, rule)
+    warms = candidate.candidate.warms or rival.candidate.warms  # a new process compiles anew, for seconds
+    sampling = replace(_sampling(candidate.bench), renew=not warms)
+    return pairs.compare(sampling, candidate.time, rival.time, rival.name, rule)
 
 
 def settle(candidate: Side, baseline: Side) -> list[Mapping[str, pairs.Figures]]:

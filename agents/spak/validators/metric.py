@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -134,6 +134,7 @@ class _Evaluation:
         self.checks: list[dict[str, Any]] = []
         self.pairs: list[dict[str, Any]] = []
         self.sides: list[_Side] = []
+        self.rounds: list[Mapping[str, pairs.Figures]] = []
         self.cpu_ms = 0
         entropy = secrets.randbits(64)
         self.evidence: dict[str, Any] = {"entropy": f"{entropy:x}"}
@@ -171,10 +172,29 @@ class _Evaluation:
                 name,
                 self.rule,
             )
+            if role == "final" and name == "baseline":
+                self._settle(sampling, candidate, rival)
         if not rivals:
             for _ in range(self.options.get("samples", pairs.COUPLES)):
                 self._sample(candidate, self.random.getrandbits(48))
         self.checks.append(launch.check("measured", True, detail=f"{len(candidate.values)} samples"))
+
+    def _settle(self, sampling: pairs.Sampling[int], candidate: _Side, baseline: _Side) -> None:
+        """Both sides taken again while their values spread (spak.validators.pairs). Raises: _Failed."""
+        sides = {"c": candidate, "i": baseline}
+
+        def again() -> Mapping[str, list[int]]:
+            taken: dict[str, list[int]] = {"candidate": [], "baseline": []}
+            for _ in range(pairs.PROCESSES):
+                for letter, seed in pairs.Draw.of(sampling).windows:
+                    taken[sides[letter].name].append(self._sample(sides[letter], seed))
+            return taken
+
+        first = {side.name: list(side.values) for side in sides.values()}
+        self.rounds = pairs.settled(first, again, sampling.late)
+        self.evidence["rounds"] = [
+            {side: asdict(figures) for side, figures in found.items()} for found in self.rounds
+        ]
 
     def _command(self) -> None:
         try:
@@ -290,12 +310,20 @@ class _Evaluation:
                 name: statistics.median_low([seen[name] for seen in candidate.metrics if name in seen])
                 for name in candidate.metrics[-1]
             }
-            metrics["value"] = statistics.median_low(candidate.values)
+            settled = self.rounds[-1] if self.rounds else {}
+            of = settled.get("candidate") or pairs.Figures.of(candidate.values)
+            metrics |= {"value": of.median, "value_low": of.low, "value_high": of.high}
+            metrics |= {"spread_ppm": of.spread_ppm} | ({"rounds": len(self.rounds)} if self.rounds else {})
             metrics["samples"] = len(candidate.values)
             metrics["per_unit"] = self._scale()
-            metrics |= {
-                f"{rival.name}_value": statistics.median_low(rival.values) for rival in rivals if rival.values
-            }
+            for rival in rivals:
+                if rival.values:
+                    of = settled.get(rival.name) or pairs.Figures.of(rival.values)
+                    metrics |= {
+                        f"{rival.name}_value": of.median,
+                        f"{rival.name}_value_low": of.low,
+                        f"{rival.name}_value_high": of.high,
+                    }
         samples = {}
         if not self.pairs:
             samples = {side.name: tuple(side.values) for side in self.sides if side.values}

@@ -16,17 +16,18 @@ Source: notes on measuring (decision rule).
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from spak.kernel.metric_decision import decide
+from spak.kernel.metric_decision import decide, is_win
 
 COUPLES = 3
 PROCESSES = 4
-"""Processes of a side, taken round robin; a sampler that keeps none ignores the index."""
+"""Processes of a side at a time; a sampler that keeps none ignores the index."""
 RIVALS: Mapping[str, tuple[str, ...]] = {
     "baseline": (),
     "candidate": ("incumbent",),
@@ -51,6 +52,8 @@ class Sampling(Generic[Input]):
     coin: Callable[[], bool]
     late: Callable[[], bool]
     couples: int = COUPLES
+    renew: bool = True
+    """Whether new processes are taken while the candidate leads (see `compare`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,33 @@ def compare(
     name: str,
     rule: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """Pairs `{rival, process, order, candidate, incumbent}` as taken, until the rule has decided."""
+    """Pairs `{rival, process, order, candidate, incumbent}` as taken, until the rule has decided.
+
+    The first four pairs have processes of their own, and later ones take turns in those. A process can be a
+    few per cent quicker or slower for as long as it lives (where its pages lie), so such pairs are not
+    independent, which the rule supposes. So while the candidate has won two of three pairs or more, each
+    further pair has new processes. Simulated with equal sides and a bias of 3 % (8 %), 0.8 % (14 %) of
+    comparisons said "improved" without that and 0 to 0.2 % (0.5 to 0.8 %) with it, as if every pair had its
+    own; equal sides are seldom ahead so often, so that it costs next to nothing.
+    """
+    higher = bool(rule.get("higher"))
 
     def taken() -> Iterator[dict[str, Any]]:
-        index = 0
-        while True:
-            draw, process = Draw.of(sampling), index % PROCESSES
+        wins, last = 0, -1
+        for count in itertools.count():
+            if count < PROCESSES or (sampling.renew and 3 * wins >= 2 * count):
+                last += 1
+                process = last
+            else:
+                process = last - count % PROCESSES
+            draw = Draw.of(sampling)
             sides = {"c": candidate, "i": rival}
             samples = [sides[letter](process, given) for letter, given in draw.windows]
-            yield draw.pair(name, process, samples)
-            index += 1
+            pair = draw.pair(name, process, samples)
+            best = max if higher else min
+            mine, other = best(pair["candidate"]), best(pair["incumbent"])
+            wins += is_win(mine, other, rule["margin_num"], rule["margin_den"], higher)
+            yield pair
 
     return until_decided(taken(), sampling.late, rule)
 

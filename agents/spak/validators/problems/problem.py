@@ -36,6 +36,8 @@ class Case:
     scalars: Mapping[str, int | float]
     inputs: Mapping[str, NDArray[Any]]
     outputs: Mapping[str, NDArray[Any]]
+    seed: tuple[int, ...] = ()
+    """What it was drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Problem:
     kinds: tuple[str, ...]
     tolerance: Tolerance
     _facts: dict[int, tuple[dict[str, tuple[int, ...]], int]] = field(default_factory=dict)
+    _first: Case | None = None
 
     @classmethod
     def of(cls, session: Session) -> Problem:
@@ -187,16 +190,27 @@ class Problem:
         for item in self.prototype.of("output"):
             _fits(item, outputs[item.name], f"reference {item.name} at n = {n}, {kind} inputs")
         scalars = {item.name: _scalar(item, told.get("scalars")) for item in self.prototype.of("scalar")}
-        return Case(n, kind, scalars, {name: arrays[name] for name in names["input"]}, outputs)
+        return Case(n, kind, scalars, {name: arrays[name] for name in names["input"]}, outputs, tuple(seed))
 
     def steady(self) -> None:
         """Raises: ProblemFault `problem.changes` when the same seed gives something else a second time."""
         n = min(max(7, self.least), self.most)
         one, two = (self.case_of([1, 2], n, self.kinds[-1]) for _ in range(2))
+        self._first = one
         if not same(one, two):
             raise ProblemFault(
                 "problem.changes", f"two calls with one seed differ (n = {n}, {self.kinds[-1]})"
             )
+
+    def stands_by(self, case: Case) -> None:
+        """Raises: ProblemFault `problem.changes` when the seed of the case, or of the first, gives something
+        else now."""
+        for found in (case, *([self._first] if self._first else [])):
+            if not same(found, self.case_of(list(found.seed), found.n, found.kind)):
+                raise ProblemFault(
+                    "problem.changes",
+                    f"a later call with the same seed differs (n = {found.n}, {found.kind})",
+                )
 
     def _known(self, n: int) -> tuple[dict[str, tuple[int, ...]], int]:
         if n in self._facts:
