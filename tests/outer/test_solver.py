@@ -183,6 +183,41 @@ def test_what_the_world_answers_is_among_the_facts() -> None:
     assert any(fact.startswith("covered(") and fact.endswith(", 80)") for fact in facts)
 
 
+@pytest.mark.parametrize(
+    ("declared", "rule"),
+    [
+        ("Decl known(Who) bound [/string].\nknown(\"ann\").\nDecl by(A, Who) bound [/name, /string]%s.",
+         " inclusion [known(Who)]"),
+        ("Decl by(A, Who) bound [/name, %s].", '"ann"'),
+    ],
+    ids=["an inclusion", "a bound"],
+)  # fmt: skip
+def test_a_row_that_breaks_its_declaration_denies(declared: str, rule: str) -> None:
+    rest = "\nby(A, W) :- signed_approval(A, W).\npermitted(A) :- tool(A, /deploy), by(A, _)."
+    loose = declared % ("" if "inclusion" in rule else "/string")
+    found = asked(declared % rule + rest, loose + rest)
+    (facts,) = stated(found)
+    assert any(fact.startswith("signed_approval(") and "ann" not in fact for fact in facts)
+    assert found.left_out == []
+
+
+def test_texts_that_pass_a_test_and_names_below_a_prefix_are_in_the_domain() -> None:
+    old = 'permitted(A) :- tool(A, /deploy), uses_path(A, H, _, P), :string:contains(P, "docs"), H != /reads.'
+    new = old + "\npermitted(A) :- tool(A, /deploy), uses_path(A, _, P, _), :match_prefix(P, /git)."
+    (facts,) = stated(asked(old, new, 1))
+    assert any("/git/" in fact for fact in facts)
+    narrow = old.replace("H != /reads", 'H != /reads, !:string:ends_with(P, ".key")')
+    (facts,) = stated(asked(narrow, old, 1))
+    assert any('docs.key")' in fact for fact in facts)
+
+
+def test_what_is_beyond_the_most_candidates_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spak.outer.solver.domain.MOST_CANDIDATES", 3)
+    old = 'permitted(A) :- tool(A, /deploy), uses_path(A, /a, /b, "c").'
+    found = asked(old, old.replace("/a", "/d"), 1)
+    assert "rows of uses_path beyond the first 3" in found.left_out
+
+
 def test_where_a_rule_may_fail_is_left_out_by_its_place() -> None:
     old = 'permitted(A) :- tool(A, /deploy), argument(A, "n", V), V < 5.'
     found = asked(old, old.replace("5", "6"))

@@ -5,7 +5,7 @@ of either policy can compare it with, and values that no rule names:
 
 1. columns, variables and expressions that a rule joins or compares are put into one class;
 2. a class has the constants that occur in it, with their neighbours where numbers are ordered or added; a
-   text that is tested for its beginning, its end or a part gets texts that pass the test;
+   text that is tested for its beginning, its end or a part gets texts that pass the test, or several;
 3. values that no rule names are added: `fresh` of each kind where a rule joins or compares the column, else
    one.
 
@@ -171,6 +171,19 @@ class Classes:
                 for value in list(self._of(source)):
                     for text in _shaped(value, shape):
                         self._constant(goal, text)
+            self._combine()
+
+    def _combine(self) -> None:
+        """Texts that pass several tests at once: a beginning, a part and an end."""
+        parts: dict[Node, dict[str, list[str]]] = {}
+        for source, goal, shape in self._flows:
+            if shape.startswith(":string:"):
+                texts = [value[1:] for value in self._of(source) if type(value) is str and value[0] == '"']
+                parts.setdefault(self._root(goal), {}).setdefault(shape[8:], []).extend(texts)
+        for goal, found in parts.items():
+            ways = (["", *found.get(shape, ())] for shape in ("starts_with", "contains", "ends_with"))
+            for text in islice(product(*ways), 1, MOST_MADE):
+                self._constant(goal, '"' + "".join(text))
 
     def values(self, node: Node, bounds: list[Bound], fresh: int) -> list[Inner]:
         """The values of a column, constants first."""

@@ -9,7 +9,8 @@ Values are numbers of a table, so that equality is equality of numbers. Tests, c
 arithmetic are not translated: while the program is grounded it calls the tables of the language
 (spak.datalog.functions), with values of any size. Where a call fails, the engine denies: `fault(side, place)`
 holds wherever any order of joins could reach such a call, and what a side with a fault would permit is not
-compared. Counts, sums, minima and maxima become aggregates; other reducers are refused.
+compared. `broken(side)` holds where a row breaks its declaration, which denies in any order. Counts, sums,
+minima and maxima become aggregates; other reducers are refused.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def translate(
         if ("permitted", 1) in policy.predicates:
             permitted = shared.predicate(name, ("permitted", 1))
             forbidden = shared.predicate(name, ("forbidden", 1))
-            lines.append(f"permits({name}) :- {permitted}({action}), not {forbidden}({action}).")
+            holds = f"{permitted}({action}), not {forbidden}({action}), not broken({name})"
+            lines.append(f"permits({name}) :- {holds}.")
     for direction, side, other in _DIRECTIONS:
         lines.append(f"differs({direction}) :- permits({side}), not fault({side},_), not permits({other}).")
     lines += ["#show.", "#show chosen/1.", "#show kind/1."]
@@ -129,13 +131,12 @@ class _Side:
             yield from self._rule(prepare(clause), number)
         for clause in policy.inclusions:
             broken = self.predicate(clause.head.key) + arguments(["_"] * len(clause.head.args))
-            yield f"fault({self.name},{self._place(clause.place)}) :- {broken}."
+            yield f"broken({self.name}) :- {broken}."
         for key, decl in sorted(policy.compiled.guarded.items()):
             columns = [f"X{at}" for at in range(key[1])]
             self.shared.guards.append(decl)
             call = f"@misfit({', '.join(map(str, (len(self.shared.guards) - 1, *columns)))}) = 1"
-            head = f"fault({self.name},{self._place(decl.place)})"
-            yield f"{head} :- {self.predicate(key)}{arguments(columns)}, {call}."
+            yield f"broken({self.name}) :- {self.predicate(key)}{arguments(columns)}, {call}."
 
     def predicate(self, key: Key) -> str:
         return self.shared.predicate(self.name, key)
