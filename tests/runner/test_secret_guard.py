@@ -353,3 +353,45 @@ def test_a_folder_called_secrets_keeps_all_but_code(tmp_path: Path) -> None:
     assert set(space.secret_files()) == {"secrets/key"}
     space.snapshot()
     assert set(space.secret_files()) == {"secrets/key"}
+
+
+def test_a_secret_stays_masked_where_a_folder_above_it_was_renamed(tmp_path: Path) -> None:
+    folder = laid(tmp_path / "ws", {"secrets/key": "hunter2-long\n", "app/.env": "PASSWORD=hunter3-long\n"})
+    guard = SecretGuard(Host(), Workspace(folder, tmp_path / "store"))
+    guard.look(fresh=True)
+    (folder / "secrets").rename(folder / "s2")
+    (folder / "sub/.git").mkdir(parents=True)
+    (folder / "app").rename(folder / "sub/.git/app")
+    for _ in range(2):
+        guard.look(fresh=True)
+        assert {"s2/key", "sub/.git/app/.env"} <= set(guard._paths)
+    (folder / "s2/key").unlink()
+    (folder / "s2/key").write_text("another file\n")
+    guard.look(fresh=True)
+    assert "s2/key" not in guard._paths
+
+
+MOVES = """
+AGENT Mover LEVEL 5 {
+  CONFIG { MODE full_auto }
+  START -> look
+  TASK look { GOAL "Move a folder, then read what is in it."
+    step move: tool.run { cmd: "python3 move.py" on_fail: continue }
+    step read: tool.run { cmd: "python3 read.py" on_fail: continue }
+  }
+}
+"""
+
+
+def test_a_job_sees_no_secret_in_a_folder_that_an_earlier_one_renamed(tmp_path: Path) -> None:
+    tree = {
+        "secrets/key": f"{OTHER}-{OTHER}\n",
+        "move.py": "import os; os.rename('secrets', 's2')\n",
+        "read.py": "print(' '.join(open('s2/key').read()))\n",
+    }
+    laid(tmp_path / "ws", tree)
+    (tmp_path / "a.spak").write_text(MOVES)
+    _, found = spak(tmp_path, "run", "a.spak", "--workspace", "ws", "--json")
+    shown = raw(tmp_path, "show", found["run"], "--json").stdout
+    trace = (tmp_path / ".spak/runs" / found["run"] / "trace.jsonl").read_text()
+    assert "m a s k e d" in trace and " ".join(OTHER) not in trace + shown

@@ -33,7 +33,7 @@ from spak.runner import secret_history, secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
 from spak.workspace import Workspace
-from spak.workspace.secret_files import other_names, walk
+from spak.workspace.secret_files import Mark, called, mark, other_names, walk
 
 _SECRET = Name("/secret")
 GIT_CONFIG = ".git/config"
@@ -57,6 +57,9 @@ class SecretGuard:
         """All of them."""
         self._recalled: secret_history.Mark = ()
         self._paths: tuple[str, ...] = ()
+        self._marks: dict[str, Mark] = {}
+        """Which files were masked, by where they lay: a job may rename a folder above one, after which its
+        name says no secret any more."""
 
     def recall(self, effect: Effect, lock: int, cancel: Token) -> None:
         """Know what stood in files of secrets that git's history has, before a job of this effect runs: the
@@ -80,8 +83,12 @@ class SecretGuard:
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
         named = self._workspace.secret_files(fresh)
-        found, values = self._reader.read((*named, *other_names(self._workspace.directory, named)))
+        root = self._workspace.directory
+        still = {path for path, held in self._marks.items() if held == mark(root, path)}
+        moved = called(root, [held for path, held in self._marks.items() if path not in still])
+        found, values = self._reader.read({*named, *still, *moved, *other_names(root, named)})
         self._paths = found
+        self._marks = {path: held for path in found if (held := mark(root, path)) is not None}
         if not values <= self._seen:
             self._values += tuple(
                 value for value in values if value not in self._seen and is_distinctive(value)

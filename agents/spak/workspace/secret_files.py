@@ -40,7 +40,7 @@ def _below(
         if name in skip or entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
-            if not places.of_git(name):
+            if path or not places.of_git(name):  # one further down may be any folder that is called so
                 inner = secret or places.secret_folder(name)
                 held = kept or places.keeps_secrets(name)
                 yield from _below(entry.path, f"{path}{name}/", inner, held, (), left)
@@ -53,30 +53,46 @@ def _below(
             yield path + name
 
 
+Mark = tuple[int, int, int]
+"""Which file it is: device, inode, and when it was last written, so that another that gets its inode is none.
+To rename a folder above it changes none of these."""
+
+
+def mark(root: Path, path: str) -> Mark | None:
+    """Which file lies there; None where none does."""
+    try:
+        info = (root / path).lstat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino, info.st_mtime_ns
+
+
 def other_names(root: Path, paths: Collection[str]) -> tuple[str, ...]:
     """The further names below the folder of files that have several (hard links): one file, one secret."""
-    wanted: set[tuple[int, int]] = set()
+    wanted = set()
     for path in paths:
         try:
             info = (root / path).lstat()
         except OSError:
             continue
         if info.st_nlink > 1:
-            wanted.add((info.st_dev, info.st_ino))
-    if not wanted:
-        return ()
-    found, left = [], MOST
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not places.of_git(name)]
+            wanted.add((info.st_dev, info.st_ino, info.st_mtime_ns))
+    return tuple(sorted(set(called(root, wanted)) - set(paths)))
+
+
+def called(root: Path, wanted: Collection[Mark]) -> dict[str, Mark]:
+    """The paths below the folder at which these files lie."""
+    found: dict[str, Mark] = {}
+    left = MOST
+    for folder, folders, files in os.walk(root) if wanted else ():
+        if Path(folder) == root:
+            folders[:] = [name for name in folders if not places.of_git(name)]
         left -= len(files)
         if left < 0:
             break
         for name in files:
-            whole = Path(folder, name)
-            try:
-                info = whole.lstat()
-            except OSError:
-                continue
-            if (info.st_dev, info.st_ino) in wanted:
-                found.append(str(whole.relative_to(root)))
-    return tuple(sorted(set(found) - set(paths)))
+            path = os.path.relpath(os.path.join(folder, name), root)  # noqa: PTH118 - many
+            held = mark(root, path)
+            if held is not None and held in wanted:
+                found[path] = held
+    return found
