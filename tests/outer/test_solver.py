@@ -131,6 +131,11 @@ def test_a_planted_widening_is_found_with_proof_and_with_what_was_missing(name: 
     assert len(shown) == 1 + count and DEPLOY in shown
 
 
+def test_an_act_alone_needs_no_facts() -> None:
+    found = asked("permitted(A) :- tool(A, /x).", "permitted(A) :- tool(A, /deploy).", 0)
+    assert (stated(found), found.left_out) == ([[DEPLOY]], [])
+
+
 def test_a_widening_of_more_facts_is_not_denied_and_not_claimed() -> None:
     old, new, _, _ = WIDENINGS["a comparison is loosened, over three facts and a sum"]
     found = asked(old, new, 2)
@@ -383,7 +388,9 @@ def test_on_the_command_line(folder: Path) -> None:
     assert found["solve"]["finished"] == ["denied", "permitted"]
     done = raw(folder, "policy", "diff", "host.mg", "none.mg", "--solve", "2")
     assert done.returncode == 0, done.stderr
-    assert "newly permitted: nothing up to 2 facts" in done.stderr + done.stdout
+    text = done.stderr + done.stdout
+    assert "newly permitted: nothing up to 2 facts" in text
+    assert text.index("OLD permits:") < text.index("permitted(/action)") < text.index("NEW denies:")
 
 
 SPEC = """AGENT A LEVEL 1 {

@@ -150,8 +150,12 @@ def _print_asked(found: Asked) -> None:
     for direction in ("permitted", "denied"):
         for example in found.newly(direction):
             say(f"newly {direction}: " + ", ".join(example.facts))
-            for line in (*example.proof.splitlines(), *example.why_not.splitlines()):
-                say(f"      {line}")
+            sides = ("NEW", "OLD") if direction == "permitted" else ("OLD", "NEW")
+            reasons = ((f"{sides[0]} permits:", example.proof), (f"{sides[1]} denies:", example.why_not))
+            for title, reason in reasons:
+                say(f"    {title}")
+                for line in reason.splitlines():
+                    say(f"      {line}")
         if direction not in found.finished:
             say(f"newly {direction}: not answered: {found.why}")
         elif found.newly(direction):

@@ -57,7 +57,7 @@ class Counterexample:
     facts: tuple[str, ...]
     newly: Direction
     proof: str
-    """How the side that permits derives it; where it is newly denied and forbidden, how that is derived."""
+    """How the side that permits derives it."""
     why_not: str
     """What the side that denies lacks, or how it forbids."""
 
@@ -124,7 +124,7 @@ def ask(old: Policy, new: Policy, most: int, seconds: float = SECONDS, search: S
         )
     found = Asked(most)
     kinds = [*kinds_of_acts(old, new)]
-    space = domain(old, new, most)
+    space = domain(old, new, max(most, 1))
     found.acts, found.candidates, found.values = len(kinds), len(space.facts), space.values
     found.left_out += space.left_out
     if old.hash == new.hash:
