@@ -42,7 +42,8 @@ class Busy(Refused):
 
 
 def once(request: Request, work: Work) -> Response:
-    """The answer of `work`, or the one that is kept; what `work` raises is kept for nobody.
+    """The answer of `work`, or the one that is kept; what `work` raises is kept for nobody. An answer with a
+    secret says in `kept` what may be kept of it.
 
     Raises: Refused `web.idempotency_key`, `web.idempotency_body`, `web.idempotency_busy`.
     """
@@ -76,7 +77,7 @@ def _done(asker: str, key: str, digest: str, work: Work) -> Response:
             except IntegrityError:
                 return _kept(KeptAnswer.objects.get(asker=asker, key=key), digest)
             made = work()
-            row.status, row.body = made.status_code, made.data
+            row.status, row.body = made.status_code, getattr(made, "kept", made.data)
             row.headers = {name: made[name] for name in ("Location", "ETag") if made.has_header(name)}
             row.save(update_fields=["status", "body", "headers"])
             return made

@@ -137,7 +137,7 @@ class NewTrigger(TriggerShape):
     """A trigger with its address and its secret, which is given this once."""
 
     url = serializers.CharField()
-    secret = serializers.CharField()
+    secret = serializers.CharField(help_text="Empty where the answer is a repeated one: rotate it then.")
 
 
 class Triggers(serializers.Serializer):

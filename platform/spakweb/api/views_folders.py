@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from spakweb.api import shapes_incoming as shapes
 from spakweb.api.base import View
+from spakweb.api.once import once
 from spakweb.api.views_sources import find_source
 from spakweb.api.views_specs import find_spec
 from spakweb.folders import actions
@@ -62,8 +63,13 @@ class FolderInclude(View):
         """Put a spec into the folder: the next sync makes its file. Needs the scope edit."""
         found = find_source(request, team, source, "source.sync")
         slug = self.given(request, shapes.IncludeRequest)["spec"]
-        actions.include(request.user, found, find_spec(request, team, slug, "spec.edit"))
-        return Response(shapes.folder_of(actions.of(found)), status=201)
+        spec = find_spec(request, team, slug, "spec.edit")
+
+        def work() -> Response:
+            actions.include(request.user, found, spec)
+            return Response(shapes.folder_of(actions.of(found)), status=201)
+
+        return once(request, work)
 
 
 class FolderRemove(View):

@@ -52,7 +52,9 @@ class TriggerAdd(View):
         def work() -> Response:
             made, secret = actions.add(request.user, found, **given)
             url = log.address(request, made.receiver)
-            return Response({**shapes.trigger_of(made), "url": url, "secret": secret}, status=201)
+            response = Response({**shapes.trigger_of(made), "url": url, "secret": secret}, status=201)
+            response.kept = {**response.data, "secret": ""}
+            return response
 
         return once(request, work)
 

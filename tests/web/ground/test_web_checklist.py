@@ -72,9 +72,12 @@ CHECKLIST: dict[str, tuple[str, ...]] = {
         "web/ground/test_attacks.py::test_a_locked_out_sign_in_is_answered_429",
         "web/ground/test_programs.py::test_wrong_ones_are_held_up_and_right_ones_are_not",
         "web/api/test_api.py::test_too_many_requests_are_told_when_to_come_again",
+        "web/incoming/test_pushes.py::test_who_sends_wrong_ones_waits_and_right_ones_are_never_held_up",
+        "web/incoming/test_pushes.py::test_too_many_in_a_minute_are_refused_and_logged_once",
     ),
     "upload": (
         "web/runs/test_brought_files.py::test_a_request_that_is_too_long_is_not_read",
+        "web/incoming/test_pushes.py::test_the_server_reads_no_more_of_a_message_than_its_bound",
         "workspace/test_unpack.py::test_names_that_lead_out_or_cannot_be_made_are_refused",
         "web/ground/test_attacks.py::test_ten_megabytes_are_told_as_too_large",
     ),
@@ -83,6 +86,8 @@ CHECKLIST: dict[str, tuple[str, ...]] = {
         "runner/test_redacted_runs.py::test_what_cannot_be_cleaned_is_not_recorded_and_the_run_can_go_on",
         "web/worker/test_team_secrets.py::test_the_value_reaches_the_tool_and_nothing_that_is_kept",
         "web/hooks/test_webhooks.py::test_no_secret_is_in_the_database",
+        "web/incoming/test_pushes.py::test_a_rotated_secret_is_taken_for_a_day",
+        "web/triggers/test_triggers.py::test_a_program_adds_one_and_no_table_has_its_secret",
         "web/ground/test_programs.py::test_no_log_has_one",
     ),
     "docker socket": (

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.test import Client
 from django.urls import reverse
 
 from signed_kit import FORMS, github, post, push, standard
 from spakweb import clock
+from spakweb.api.models import KeptAnswer
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.incoming.models import Received, Receiver
@@ -20,6 +22,7 @@ from spakweb.sources import actions as sources
 from spakweb.sources.models import RunSource
 from spakweb.specs.actions import archive, create_spec, save_version, set_tag
 from spakweb.specs.models import Spec
+from spakweb.teams import tokens
 from spakweb.teams.models import Membership
 from spakweb.triggers import actions
 from spakweb.triggers.models import Trigger
@@ -323,3 +326,34 @@ def test_the_pages(cast: Any, weather: Spec) -> None:
     done = Event.objects.filter(action__startswith="trigger.").order_by("pk")
     names = [action.removeprefix("trigger.") for action in done.values_list("action", flat=True)]
     assert names == ["made", "off", "on", "rotated", "removed"]
+
+
+def test_a_program_adds_one_and_no_table_has_its_secret(cast: Any, weather: Spec) -> None:
+    token = tokens.make(cast["alice"], "ci", 7, cast.team, ["admin", "start"])[1]
+    ci = Client(headers={"authorization": f"Bearer {token}", "idempotency-key": "one"})
+    where = "/api/v1/teams/kernel-tuners"
+    given = {"name": "deploy", "mapping": {"city": "/data/city"}, "event": "push"}
+    answer = ci.post(f"{where}/specs/weather/triggers/", given, content_type="application/json")
+    made = answer.json()
+    assert answer.status_code == 201 and made["secret"].startswith("whsec_"), made
+    again = ci.post(f"{where}/specs/weather/triggers/", given, content_type="application/json")
+    assert (again.status_code, again.json()) == (201, {**made, "secret": ""})
+    assert made["secret"] not in str(list(KeptAnswer.objects.values()) + list(Receiver.objects.values()))
+    address = made["url"].removeprefix("http://testserver")
+    run = post(address, body(), github(made["secret"], body())).json()["run"]
+    ci = Client(headers={"authorization": f"Bearer {token}"})
+    one = f"{where}/triggers/{made['id']}"
+    assert ci.get(f"{one}/").json()["last_run"] == run
+    assert [(row["state"], row["run"]) for row in ci.get(f"{one}/deliveries/").json()["deliveries"]] == [
+        ("done", run)
+    ]
+    assert not ci.post(f"{one}/off/").json()["active"]
+    new = ci.post(f"{one}/rotate/").json()
+    assert new["url"] == made["url"] and new["secret"] != made["secret"]
+    for wrong in ({"name": "x", "mapping": {"city": 5}}, {"name": "x", "mapping": []}, {"nme": "x"}, []):
+        answer = ci.post(
+            f"{where}/specs/weather/triggers/", json.dumps(wrong), content_type="application/json"
+        )
+        assert answer.status_code in (400, 422) and answer.json()["code"].startswith("web.")
+    assert ci.post(f"{one}/remove/").status_code == 204
+    assert post(address, body(n=2), github(new["secret"], body(n=2))).status_code == 401
