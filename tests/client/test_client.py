@@ -290,6 +290,31 @@ def test_following_ends_where_the_run_needs_somebody() -> None:
     ]  # fmt: skip
 
 
+def test_a_run_whose_text_the_token_does_not_see_is_waited_for(pauses: list[float]) -> None:
+    """Its records are refused; how it ends is not."""
+    states = iter(["running", "running", "succeeded"])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/records/"):
+            said = {
+                "code": "web.token_imports",
+                "detail": "It has the text of other specs.",
+                "hint": "Name them.",
+            }
+            return httpx.Response(403, json=said)
+        assert request.url.params["wait"] == "60"
+        state = next(states)
+        return httpx.Response(200, json=RUN | {"state": state, "ended": state == "succeeded"})
+
+    (news,) = asked(answer).follow("demo", "r1")
+    assert isinstance(news, RemoteRun) and news.state == "succeeded" and pauses == [1.0, 1.0]
+
+    def refused(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(403, json={"code": "web.403", "detail": "No.", "hint": "Ask."})
+
+    refuses("web.403", lambda: list(asked(refused).follow("demo", "r1")))
+
+
 # ---- files
 
 
