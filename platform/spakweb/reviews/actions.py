@@ -404,7 +404,7 @@ def _open(patch: Patch, seen: int) -> tuple[Patch, Revision]:
     Patch.objects.select_for_update().get(pk=patch.pk)
     patch = Patch.objects.select_related("spec__team", "spec__head").get(pk=patch.pk)
     if patch.state != Patch.State.OPEN:
-        raise Refused("web.patch_closed", f"Patch {patch.number} is {patch.state}.", "Reload.", 409)
+        raise Refused("web.patch_closed", f"Patch {patch.number} is already {patch.state}.", "Reload.", 409)
     latest = patch.latest
     if latest.number != seen:
         raise _moved(latest, seen)
