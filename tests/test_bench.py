@@ -108,6 +108,17 @@ def test_every_module_has_rows(path: Path) -> None:
     assert any(isinstance(node, ast.FunctionDef) and node.name == "rows" for node in tree.body)
 
 
+def test_figures_of_a_story(record_property: Any) -> None:
+    """What a story measured of itself reaches the table; the inner test is this one."""
+    for name, value in (("seconds", 61), ("setup_s", 30), ("megabytes", 200)):
+        record_property(name, value)
+    if "--fresh-clone" in sys.argv:
+        return
+    start = importlib.import_module("bench.bench_start")
+    rows = start.first_hour("tests/test_bench.py::test_figures_of_a_story")
+    assert [row["ours"] for row in rows] == [61, 30, 200]
+
+
 def test_a_module_that_has_ended_is_ended_again(bench: ModuleType) -> None:
     process = subprocess.Popen([sys.executable, "-c", "pass"], start_new_session=True)
     process.wait()
