@@ -123,7 +123,8 @@ def new_spec(page: Page, name: str, text: str) -> None:
 
 
 def dragged(window: Watched, path: Path, selector: str) -> None:
-    """A folder of the disk, dropped with the mouse."""
+    """A folder of the disk, dropped with the mouse, once the page's script is there to take it."""
+    window.page.wait_for_selector("html[data-start=ready]")
     box = window.page.locator(selector).bounding_box()
     session = window.context.new_cdp_session(window.page)
     x, y = box["x"] + 20, box["y"] + 10
