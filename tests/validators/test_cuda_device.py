@@ -141,6 +141,14 @@ def test_a_wrong_kernel_is_found_in_its_timed_launch(
     assert log.fake_open() == 0
 
 
+@pytest.mark.parametrize(("behaviour", "code"), [("right", ""), ("wrong", "wrong_output")])
+def test_a_tolerance_in_steps_of_the_type(fake: Path, log: ctypes.CDLL, behaviour: str, code: str) -> None:
+    said = cuda_driver.answer(*job(fake, behaviour, cases=2, tolerance=[0.0, 0.0, 1.0]))
+    assert said["windows"][0]["code"] == code
+    exact = cuda_driver.answer(*job(fake, "right", cases=2, tolerance=[0.0, 0.0, 0.0]))
+    assert exact["windows"][0]["code"] == "wrong_output"  # float32 against a float64 reference
+
+
 def test_a_cache_by_pointer_gains_nothing(fake: Path, log: ctypes.CDLL) -> None:
     said = cuda_driver.answer(*job(fake, "by_pointer"))
     assert [window["code"] for window in said["windows"]] == ["", "", ""]
@@ -315,6 +323,15 @@ def test_a_rival_that_is_wrong_voids_the_measurement(tmp_path: Path, fake: Path)
     ):
         result = profile(tmp_path, fake, "right", 900, {"incumbent": subject})
         assert (result.status, codes(result)) == ("void", {check: code})
+
+
+@pytest.mark.sandbox
+def test_a_rival_is_launched_in_its_own_shape(tmp_path: Path, fake: Path) -> None:
+    """The stand-in refuses a block of 1025 threads, so it shows whose shape was used."""
+    shape = json.dumps({**LAUNCH, "block": [1025, 1, 1]}).encode()
+    rivals = {"incumbent": Subject({"binary": b"FAKE right 900", "launch": shape})}
+    result = profile(tmp_path, fake, "right", 900, rivals)
+    assert (result.status, codes(result)) == ("void", {"rival.incumbent": "device_fault"})
 
 
 @pytest.mark.sandbox
