@@ -285,7 +285,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "starts": "Random points before the strategy begins.",
         "patience": "Points without progress before climb starts again elsewhere.",
     },
-    "cc": {"lang": "The language of the source."},
+    "cc": {"lang": "The language of the source.", "compiler": "gcc or clang."},
     "http_request": {"method": "The method of the request."},
     "": {"timeout_s": "Seconds; only ever shortens the run's own limit."},
 }
