@@ -1,7 +1,7 @@
 """What a token for some specs alone may see of texts that import other specs (ADR 0062).
 
-For such a token an IMPORT finds the specs that it names and the shipped examples; every other name is one
-that is not there, whether or not a spec of the team has it. A run may take in specs that its token does not
+For such a token an IMPORT finds the specs that it names; every other name is one that is not there, whether
+or not a spec of the team or a shipped example has it. A run may take in specs that its token does not
 name; then whatever quotes the text that it runs is refused. Everybody else sees everything.
 """
 

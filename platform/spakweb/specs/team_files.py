@@ -4,7 +4,7 @@
 team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
 those of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be
 given, so that whoever keeps what was parsed asks again. Texts of other teams are never given, and with
-`only` no other specs of the team than these (specs/reach.py).
+`only` no other specs of the team than these, nor examples in their place (specs/reach.py).
 """
 
 from __future__ import annotations
@@ -52,10 +52,14 @@ class TeamFiles:
         return self._shipped(path) if found is None else found.head.text.encode()
 
     def _shipped(self, path: str) -> bytes | None:
+        """A file of the examples. With `only` none that a spec of the team could be called as: a run takes that
+        spec, and whether there is one may not show."""
+        if self.only is not None and _is_of_a_spec(path):
+            return None
         return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
 
     def _spec(self, path: str) -> Spec | None:
-        if "/" in path or not path.endswith(".spak"):
+        if not _is_of_a_spec(path):
             return None
         rows = Spec.objects.filter(team=self.team, slug=slug_of(path.removesuffix(".spak")))
         if self.only is not None:
@@ -113,3 +117,8 @@ class TeamFiles:
             return None
         newest = SpecVersion.objects.filter(spec__team=self.team).aggregate(newest=Max("pk"))["newest"]
         return self.team.pk, self.slug, newest
+
+
+def _is_of_a_spec(path: str) -> bool:
+    """Whether it could be the name of a spec of the team."""
+    return "/" not in path and path.endswith(".spak")
