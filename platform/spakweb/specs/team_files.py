@@ -52,8 +52,8 @@ class TeamFiles:
         return self._shipped(path) if found is None else found.head.text.encode()
 
     def _shipped(self, path: str) -> bytes | None:
-        """A file of the examples. With `only` none that a spec of the team could be called as: a run takes that
-        spec, and whether there is one may not show."""
+        """A file of the examples. With `only` none whose name a spec of the team could have: a run takes that
+        spec in its place, and whether it exists may not show."""
         if self.only is not None and _is_of_a_spec(path):
             return None
         return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
