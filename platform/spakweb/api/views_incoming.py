@@ -19,10 +19,13 @@ from spakweb.bodies import HOOK_BYTES, too_long
 from spakweb.errors import Refused
 from spakweb.folders.pushes import pushed
 from spakweb.incoming import actions
-from spakweb.incoming.actions import Message, Outcome
+from spakweb.incoming.actions import Message, Outcome, State
 from spakweb.incoming.models import Receiver
 from spakweb.teams import bearer
 from spakweb.triggers import actions as triggers
+
+PING = "ping"
+"""The event that GitHub sends when the webhook is added."""
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -68,4 +71,6 @@ def _body(asked: HttpRequest) -> bytes:
 
 
 def _handle(receiver: Receiver, message: Message) -> Outcome:
+    if message.event == PING:
+        return Outcome(State.DONE, "The address and the secret are right.")
     return pushed(receiver, message) if receiver.source_id else triggers.fire(receiver, message)

@@ -106,7 +106,6 @@ WORDS = {
     "token.made": "Created a token",
     "token.rotated": "Rotated a token",
     "token.revoked": "Revoked a token",
-    "trigger.held": "A trigger began no run",
     "trigger.made": "Added a trigger",
     "trigger.off": "Turned a trigger off",
     "trigger.on": "Turned a trigger on",

@@ -8,14 +8,9 @@ from spakweb.folders.models import Folder
 from spakweb.incoming.actions import Message, Outcome, State
 from spakweb.incoming.models import Receiver
 
-PING = "ping"
-"""What GitHub sends when the webhook is added."""
-
 
 def pushed(receiver: Receiver, message: Message) -> Outcome:
     """Raises: Refused `web.hook_push` for a push that names no ref."""
-    if message.event == PING:
-        return Outcome(State.DONE, "The address and the secret are right.")
     if "push" not in message.event.lower():
         return Outcome(State.IGNORED, "It reports no push.")
     if not message.push.ref:

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from spakweb import access, clock
 from spakweb.audit.actions import record
@@ -35,8 +35,9 @@ OVERLAP = timedelta(hours=24)
 """For so long after a rotation the secret before is taken too."""
 PER_MINUTE = 60
 """Messages of one receiver in a minute that are looked at."""
-REMEMBERED, LOGGED = 1000, 200
-"""Messages of a receiver that were done and that are known again, and others that stay in its log."""
+REMEMBERED, LOGGED, WRONG = 1000, 200, 20
+"""Messages of a receiver that stay in its log: those that were done, which are known again, others, and those
+whose signature or time was wrong. Who has no secret pushes none of the others out."""
 
 State = Received.State
 
@@ -144,12 +145,12 @@ def receive(key: str, headers: Mapping[str, str], body: bytes, handle: Handle) -
     (400), and what `handle` raises, which is logged.
     """
     now = clock.now()
-    receiver = Receiver.objects.select_related("team", "source").filter(key=key).first()
+    rows = Receiver.objects.select_related("team", "source")
+    receiver = rows.filter(key=key).first() if "\0" not in key else None  # PostgreSQL takes no NUL
     judged = signatures.judge(headers, body, _secrets(receiver, now), now.timestamp())
     if receiver is None or not judged.holds:
         if receiver is not None:
-            with short_lock_wait():
-                _log(receiver, judged, Outcome(State.REFUSED, judged.why))
+            _log_wrong(receiver, judged, now)
         raise _late(judged) if receiver is not None and judged.late else _unsigned()
     _require_calm(receiver, judged, now)
     push = payloads.Push()
@@ -158,16 +159,18 @@ def receive(key: str, headers: Mapping[str, str], body: bytes, handle: Handle) -
     with short_lock_wait():
         list(Receiver.objects.select_for_update(no_key=True).filter(pk=receiver.pk).values_list("pk"))
         try:
-            payload = payloads.read(body, headers.get("content-type", ""))
+            payload = payloads.read(body)
             push = payloads.pushed(payload)
             done = _repeated(receiver, judged)
-            event = event or _type(payload)
+            signed = _type(payload)
+            event = (signed or event) if signatures.STANDARD in headers else (event or signed)
             if done is None:
                 with transaction.atomic():
                     done = handle(receiver, Message(event, payload, push))
         except Refused as why:
             refused, done = why, Outcome(State.REFUSED, f"{why.code}: {why.message}")
-        _log(receiver, judged, done, done.push or push, event)
+        if done.state != State.REPEATED or not _lately(receiver, now).filter(state=done.state).exists():
+            _log(receiver, judged, done, done.push or push, event)
     if refused is not None:
         raise refused
     return done
@@ -194,10 +197,26 @@ def _late(judged: Judged) -> Refused:
     return Refused("web.hook_time", f"The message is not taken. {judged.why}", "Set the sender's clock.", 400)
 
 
+def _lately(receiver: Receiver, now: datetime) -> QuerySet[Received]:
+    """What was logged in the last minute."""
+    return receiver.deliveries.filter(at__gte=now - timedelta(minutes=1))
+
+
+def _log_wrong(receiver: Receiver, judged: Judged, now: datetime) -> None:
+    """The first of a minute whose signature is wrong, and the first that is late, which alone has an id."""
+    same = ~Q(message="") if judged.late else Q(message="")
+    if not _lately(receiver, now).filter(same, known_by="").exists():
+        with short_lock_wait():
+            _log(receiver, judged, Outcome(State.REFUSED, judged.why))
+
+
 def _require_calm(receiver: Receiver, judged: Judged, now: datetime) -> None:
-    """Raises: Refused `web.hook_rate`; the first one of a minute is logged."""
-    lately = receiver.deliveries.filter(at__gte=now - timedelta(minutes=1)).exclude(known_by="")
-    if lately.count() < PER_MINUTE:
+    """Late and repeated ones are not counted: replays of what was done hold no sender up.
+
+    Raises: Refused `web.hook_rate`; the first one of a minute is logged.
+    """
+    lately = _lately(receiver, now).exclude(known_by="")
+    if lately.exclude(state=State.REPEATED).count() < PER_MINUTE:
         return
     words = f"More than {PER_MINUTE} messages came in a minute."
     if not lately.filter(state=State.REFUSED, reason=words).exists():
@@ -237,7 +256,8 @@ def _log(
         reason=one_line(done.reason, 300), run=done.run, at=clock.now(),
     )  # fmt: skip
     rows = Received.objects.filter(receiver=receiver).order_by("-pk")
-    for kept, which in ((REMEMBERED, Q(state=State.DONE)), (LOGGED, ~Q(state=State.DONE))):
+    was_done, wrong = Q(state=State.DONE), Q(known_by="")
+    for kept, which in ((REMEMBERED, was_done), (WRONG, wrong), (LOGGED, ~was_done & ~wrong)):
         oldest = rows.filter(which).values_list("pk", flat=True)[kept : kept + 1].first()
         if oldest is not None:
             rows.filter(which, pk__lte=oldest).order_by().delete()

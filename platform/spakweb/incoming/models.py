@@ -53,7 +53,8 @@ class Received(models.Model):
 
     receiver = models.ForeignKey(Receiver, models.CASCADE, related_name="deliveries")
     known_by = models.CharField(max_length=100, blank=True, default="")
-    """What its signature covers and no other message has: its id, or the hash of its body."""
+    """What its signature covers and no other message has: its id, or the hash of its body; empty
+    where the signature or the time was wrong."""
     message = models.CharField(max_length=100, blank=True, default="")
     """Its id, as the sender gave it."""
     event = models.CharField(max_length=100, blank=True, default="")

@@ -19,11 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 PREFIX = "whsec_"
+STANDARD = "webhook-signature"
+"""The header of Standard Webhooks, the first that counts."""
 TOLERANCE_S = 300
 """By how much the time of a message may differ from ours."""
 LONGEST, MOST = 2000, 10
 """Characters of a header, and signatures in one."""
 LONGEST_ID = 100
+NOT_IN_ID = frozenset('."=')
+"""Characters that an id of Standard Webhooks must not have. Without them `id.time.body` can be read in one
+way alone, and is neither JSON nor a form. That matters because the text of the secret is a key of GitHub's
+form too, where the signed text is the whole body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +40,16 @@ class Judged:
     why: str = ""
     late: bool = False
     known_by: str = ""
-    """What is covered by the signature and no other message has."""
+    """What is covered by the signature and no other message has; empty where it does not hold."""
     message: str = ""
     """The id of the message, as its sender gave it; empty for none."""
     event: str = ""
+    """What a header says, which no form signs."""
 
 
 def judge(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now_s: float) -> Judged:
     """Headers by their small names."""
-    if "webhook-signature" in headers:
+    if STANDARD in headers:
         return _standard(headers, body, secrets, now_s)
     if "x-hub-signature-256" in headers:
         return _github(headers, body, secrets)
@@ -53,9 +60,11 @@ def judge(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now_s
 
 def _standard(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now_s: float) -> Judged:
     message, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    given = headers["webhook-signature"]
-    if not _plain(message, LONGEST_ID) or not (at.isascii() and at.isdigit() and len(at) <= 12):
-        return Judged(False, "It has no webhook-id or no webhook-timestamp.")
+    given = headers[STANDARD]
+    if not _plain(message, LONGEST_ID) or not NOT_IN_ID.isdisjoint(message):
+        return Judged(False, f'Its webhook-id is missing, or longer than {LONGEST_ID}, or has a . " or =.')
+    if not (at.isascii() and at.isdigit() and len(at) <= 12):
+        return Judged(False, "It has no webhook-timestamp in seconds.")
     signed = f"{message}.{at}.".encode() + body
     good = [
         f"v1,{base64.b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
@@ -70,7 +79,7 @@ def _standard(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], n
         words = (
             f"Its time is {abs(apart)} seconds {'ago' if apart > 0 else 'ahead'}; {TOLERANCE_S} are taken."
         )
-        return Judged(False, words, True, message, message, event)
+        return Judged(False, words, True, "", message, event)
     return Judged(True, "", False, message, message, event)
 
 

@@ -133,8 +133,6 @@ def fire(receiver: Receiver, message: Message) -> Outcome:
     if done.run is not None:
         Trigger.objects.filter(pk=trigger.pk).update(last_run=done.run)
         record(trigger.person, "trigger.started", trigger.name, trigger.team, run=done.run.key)
-    elif done.state == State.HELD and trigger.active:
-        record(trigger.person, "trigger.held", trigger.name, trigger.team, why=done.reason[:200])
     return Outcome(done.state, done.reason, done.run, push)
 
 
@@ -155,6 +153,7 @@ def _fired(trigger: Trigger, message: Message, push: Push) -> Outcome:
     except (PermissionDenied, Http404):
         words = f"{trigger.person} may start no runs of the spec any more. The trigger is off."
         Trigger.objects.filter(pk=trigger.pk).update(active=False)
+        record(trigger.person, "trigger.off", trigger.name, trigger.team, why=words)
         return Outcome(State.HELD, words)
     return Outcome(State.DONE, f"Started run {run.key}.", run)
 

@@ -6,9 +6,12 @@ import asyncio
 import json
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from signed_kit import FORMS, github, post, push, standard
@@ -92,12 +95,13 @@ def test_what_else_may_come(
     assert Received.objects.get().reason == answer.json()["reason"]
 
 
-def test_a_form_of_github_is_read_too(opened: tuple[str, str], folder: Folder) -> None:
-    from urllib.parse import urlencode
-
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "application/json"])
+@pytest.mark.parametrize("form", [True, False])
+def test_the_signed_body_alone_says_whether_it_is_a_form(
+    form: bool, kind: str, opened: tuple[str, str], folder: Folder
+) -> None:
     address, secret = opened
-    body = urlencode({"payload": push().decode()}).encode()
-    kind = "application/x-www-form-urlencoded"
+    body = urlencode({"payload": push().decode()}).encode() if form else push()
     assert post(address, body, github(secret, body), kind).json()["state"] == "done"
     assert wanted()
 
@@ -107,13 +111,14 @@ def test_a_form_of_github_is_read_too(opened: tuple[str, str], folder: Folder) -
     [(b"", "application/json", "web.hook_body"), (b"{", "application/json", "web.hook_body"),
      (b"\xff", "application/json", "web.hook_body"), (b"[" * 100_000, "application/json", "web.hook_body"),
      (b'{"a": NaN}', "application/json", "web.hook_body"),
+     (b"payload=", "application/json", "web.hook_body"),
      (b"a=b", "application/x-www-form-urlencoded", "web.hook_body"),
      (b"payload=%7B", "application/x-www-form-urlencoded", "web.hook_body"),
      (b"[]", "application/json", "web.hook_push"), (b"1", "text/plain", "web.hook_push"),
      (b'{"ref": 1}', "application/json", "web.hook_push"),
      (b'{"ref": "refs/heads/\\u0000"}', "application/json", "web.hook_push"),
      (b'{"ref": {"a": "b"}, "after": []}', "application/json", "web.hook_push")],
-    ids=range(12),
+    ids=range(13),
 )  # fmt: skip
 def test_a_bad_body_is_a_problem_with_a_code_and_is_logged(
     body: bytes, kind: str, code: str, opened: tuple[str, str], folder: Folder
@@ -154,6 +159,52 @@ def test_who_sends_wrong_ones_waits_and_right_ones_are_never_held_up(
     assert post(address, body, github(secret, body)).status_code == 200
 
 
+def test_wrong_ones_are_logged_once_a_minute_and_leave_the_rest_of_the_log(
+    opened: tuple[str, str], folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "LOGGED", 2)
+    monkeypatch.setattr(actions, "WRONG", 2)
+    monkeypatch.setattr(bearer, "MOST_WRONG", 100)
+    address, secret = opened
+    for body in (b"{}", b"[]"):
+        post(address, body, github(secret, body, "issues"))
+    now = clock.now()
+    for minute in range(4):
+        later = now + timedelta(minutes=2 * minute)
+        monkeypatch.setattr(clock, "now", lambda later=later: later)
+        for headers in (github("wrong", b"{}"), {}, {"x-gitlab-token": "x"}):
+            assert post(address, b"{}", headers).status_code == 401
+        assert Received.objects.filter(known_by="").count() == min(minute + 1, 2)
+    assert Received.objects.filter(state="ignored").count() == 2
+
+
+def test_late_and_repeated_ones_are_logged_once_a_minute_and_hold_nothing_up(
+    opened: tuple[str, str], folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "PER_MINUTE", 3)
+    address, secret = opened
+    post(address, b"{}", {"x-gitlab-token": "wrong"})
+    late = standard(secret, push(), "Push Hook", at=clock.now() - timedelta(hours=1))
+    assert {post(address, push(), late).status_code for _ in range(5)} == {400}
+    first = github(secret, push())
+    states = [post(address, push(), first).json()["state"] for _ in range(6)]
+    assert states == ["done", *["repeated"] * 5]
+    other = push(n=1)
+    assert post(address, other, github(secret, other)).status_code == 200
+    assert sorted(Received.objects.values_list("state", flat=True)) == [
+        "done", "done", "refused", "refused", "repeated"
+    ]  # fmt: skip
+
+
+def test_a_key_that_no_database_takes_is_no_receiver(opened: tuple[str, str]) -> None:
+    """PostgreSQL refuses a NUL in a text, so it is not asked."""
+    with CaptureQueriesContext(connection) as asked, pytest.raises(Refused) as why:
+        actions.receive("a\0", {}, b"{}", lambda *_: pytest.fail("no receiver"))
+    assert (why.value.code, list(asked)) == ("web.hook_signature", [])
+    there, nowhere = (post(f"/api/v1/hooks/{key}/", b"{}", {}) for key in ("a%00", "0" * 32))
+    assert (there.status_code, there.content) == (401, nowhere.content)
+
+
 @pytest.mark.parametrize("minutes", [-6, 6])
 def test_a_message_of_another_time_is_refused_and_says_so(
     minutes: int, opened: tuple[str, str], folder: Folder
@@ -183,6 +234,16 @@ def test_a_rotated_secret_is_taken_for_a_day(
     assert old not in str(list(Receiver.objects.values())) and new not in str(list(Receiver.objects.values()))
 
 
+def test_a_second_rotation_ends_the_first_secret_at_once(
+    cast: Any, source: Source, opened: tuple[str, str], folder: Folder
+) -> None:
+    address, leaked = opened
+    between, new = (actions.rotate(cast["alice"], source) for _ in range(2))
+    for secret, status in ((leaked, 401), (between, 200), (new, 200)):
+        body = push(n=status, of=secret)
+        assert post(address, body, github(secret, body)).status_code == status
+
+
 def test_too_many_in_a_minute_are_refused_and_logged_once(
     opened: tuple[str, str], folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +271,7 @@ def test_the_log_is_bounded_and_what_was_done_is_remembered_longer(
         post(address, b"{}", github(secret, b"{}", "issues"))
         post(address, body, {"x-gitlab-token": "wrong"})
     assert Received.objects.filter(state="done").count() == 3
-    assert Received.objects.exclude(state="done").count() == 2
+    assert Received.objects.exclude(state="done").exclude(known_by="").count() == 2
     states = [post(address, body, github(secret, body)).json()["state"] for body in bodies_[2:]]
     assert states == ["repeated"] * 3
 

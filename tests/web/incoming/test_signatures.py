@@ -69,6 +69,18 @@ def test_a_sender_may_take_the_text_of_the_secret_as_the_key() -> None:
     assert judge(headers, BODY, [SECRET], now_s()).holds
 
 
+@pytest.mark.parametrize("name", ['{"a":"x', 'payload="', "a.1", ".", '"'])
+def test_a_signature_of_githubs_form_does_not_hold_for_an_id_cut_from_the_body(name: str) -> None:
+    """The text of the secret is a key of both forms: a body must not be read as id, time and another body."""
+    stamp = str(int(now_s()))
+    whole = f"{name}.{stamp}.".encode() + BODY
+    digest = bytes.fromhex(github(SECRET, whole)["x-hub-signature-256"].removeprefix("sha256="))
+    headers = {"webhook-id": name, "webhook-timestamp": stamp}
+    headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
+    judged = judge(headers, BODY, [SECRET], now_s())
+    assert not judged.holds and "webhook-id" in judged.why
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_another_secret_is_wrong(form: str) -> None:
     judged = judge(FORMS[form](OTHER, BODY), BODY, [SECRET], now_s())

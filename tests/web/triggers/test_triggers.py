@@ -107,6 +107,8 @@ def test_no_run_beside_one_that_has_not_ended(send: Send) -> None:
     answer = send(body(n=2), message="later")
     assert (answer.status_code, answer.json()["state"], answer.json()["run"]) == (200, "held", None)
     assert "has not ended" in answer.json()["reason"] and Run.objects.count() == 1
+    told = Event.objects.filter(action__startswith="trigger.").order_by("pk")
+    assert list(told.values_list("action", flat=True)) == ["trigger.made", "trigger.started"]
     end()
     assert send(body(n=2), message="later").json()["state"] == "done"  # what began nothing may come again
 
@@ -138,6 +140,17 @@ def test_event_and_ref_choose(
 def test_the_event_of_standard_webhooks_is_the_type(send: Send) -> None:
     answer = send(body(type="invoice.paid"), "standard", "")
     assert answer.json()["state"] == "done" and Received.objects.get().event == "invoice.paid"
+
+
+def test_a_header_that_is_not_signed_is_no_event_beside_the_type(send: Send) -> None:
+    answer = send(body(type="invoice.paid"), "standard", "release.cut", event="release.cut")
+    assert answer.json()["state"] == "ignored" and Received.objects.get().event == "invoice.paid"
+
+
+def test_a_ping_is_answered_and_begins_nothing(send: Send) -> None:
+    answer = send(body(zen="x"), sends="ping")
+    assert (answer.status_code, answer.json()["state"], answer.json()["run"]) == (200, "done", None)
+    assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize("what", ["version", "tag", "newest"])
@@ -210,6 +223,7 @@ def test_who_may_start_no_more_turns_it_off(cast: Any, send: Send) -> None:
     assert (answer.status_code, answer.json()["state"]) == (200, "held")
     assert Run.objects.count() == 1 and not Trigger.objects.get().active
     assert send(body(n=3)).json()["reason"] == "The trigger is off."
+    assert Event.objects.get(action="trigger.off").detail["why"] == answer.json()["reason"]
     Membership.objects.filter(user=cast["bob"]).update(role="editor")
     actions.switch(cast["rita"], Trigger.objects.select_related("spec__team").get(), True)
     assert send(body(n=4)).json()["state"] == "done"
