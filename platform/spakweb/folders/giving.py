@@ -1,7 +1,8 @@
 """Versions that go out: one commit upon the branch that was fetched, as a push to it or as a pull request.
 
-Only the files of the specs are in the commit. A path where something else is than a plain file, or under
-something that is no folder, is refused. A branch that was moved meanwhile stays: the sync begins again.
+Only the files of the specs are in the commit. `in_the_way` says which of them have no place: where something
+else is than a plain file, or something above that is no folder. A branch that was moved meanwhile stays: the
+sync begins again.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ def whole(folder: Folder, row: FolderFile) -> str:
 
 
 def give(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> Given:
-    """Raises: RunError `git.*`, `folder.place`; Refused `git.forge`."""
-    for row in rows:
-        _require_place(git, upon, whole(folder, row))
+    """Raises: RunError `git.*`; Refused `git.forge`."""
     made = _commit(git, folder, upon, rows)
     if folder.out != Folder.Out.PULL:
         pushing.give(git, made, folder.branch, upon)
@@ -48,20 +47,21 @@ def give(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> Given:
     return Given(made, branch, forges.open_pull(folder.source, pull))
 
 
-def _require_place(git: Git, commit: str, path: str) -> None:
-    """Raises: RunError `folder.place`."""
+def in_the_way(git: Git, commit: str, path: str) -> RunError | None:
+    """`folder.place` where no file can be made or changed at the path. Raises: RunError `git.*`."""
     parts = path.split("/")
     for depth in range(1, len(parts) + 1):
         name = "/".join(parts[:depth])
         found = git.local("ls-tree", "-z", "--full-tree", commit, "--", name)
         if not found:
-            return
+            break
         wanted = (b"100644 ", b"100755 ") if depth == len(parts) else (b"040000 ",)
         if not found.startswith(wanted):
-            raise RunError(
+            return RunError(
                 "folder.place", f"the repository has something else than a file at {path[:80]!a}",
-                "move it out of the way, or take the spec out of the folder",
+                "move it out of the way, or archive the spec",
             )  # fmt: skip
+    return None
 
 
 def _commit(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> str:

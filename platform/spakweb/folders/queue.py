@@ -6,7 +6,7 @@ A version that is saved makes its folder wanted, unless a sync saved it: it has 
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,16 @@ from django.db.models import Q, QuerySet
 from django.dispatch import receiver
 from kombu.exceptions import KombuError
 
+from spak.errors import RunError
 from spakweb import clock
 from spakweb.folders.models import Folder
 from spakweb.specs.actions import saved
 from spakweb.specs.models import SpecVersion
 
 LOST = timedelta(seconds=60)
-"""After the time for a sync and so long a worker that took it up counts as gone."""
+"""After the time for git and so long a worker that took a folder up, or renewed that, counts as gone."""
+LONGEST = timedelta(minutes=15)
+"""A sync that takes longer stops; the next one goes on."""
 AT_A_TIME = 10
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,28 @@ def free() -> QuerySet[Folder]:
     rows = Folder.objects.filter(active=True, wanted_at__isnull=False)
     rows = rows.filter(Q(not_before=None) | Q(not_before__lte=now))
     return rows.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=now + LOST))
+
+
+class Lost(Exception):
+    """The folder is not this worker's any more: another took it up, or it was removed or turned off."""
+
+
+class Hold:
+    """A folder that this worker has in hand since `at`."""
+
+    def __init__(self, pk: int, at: datetime) -> None:
+        self.pk, self.at, self._begun = pk, at, at
+
+    def renew(self) -> None:
+        """Hold it for longer. Raises: Lost, RunError `folder.late`."""
+        now = clock.now()
+        if not Folder.objects.filter(pk=self.pk, claimed_at=self.at, active=True).update(claimed_at=now):
+            raise Lost
+        self.at = now
+        if now - self._begun > LONGEST:
+            minutes = LONGEST // timedelta(minutes=1)
+            hint = "what it has done stays, and the next sync goes on"
+            raise RunError("folder.late", f"the sync took longer than {minutes} minutes", hint)
 
 
 def send(pk: int) -> None:

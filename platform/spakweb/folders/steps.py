@@ -2,19 +2,22 @@
 
 Nothing is half done: each file is one transaction, and what goes out is one commit. A worker that dies is
 followed by another, which finds by the texts what was done already. A repository that is away is asked again
-later; other errors are told on the source's page, and the next push or *Sync now* tries again.
+later; other errors are told on the source's page, and the next push or *Sync now* tries again. Before each
+file, and before and after what goes out, the worker makes sure that the folder is still its own.
 """
 
 from __future__ import annotations
 
 import logging
 import tempfile
+import time
 from collections import Counter
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404
@@ -24,12 +27,13 @@ from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.folders import giving, reading, taking
 from spakweb.folders.models import Folder, FolderFile
-from spakweb.folders.queue import free, send
+from spakweb.folders.queue import Hold, Lost, free, send
 from spakweb.folders.taking import QUIET, Line
 from spakweb.sources import fetching, refs
 from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
+from spakweb.sources.git import Git
 
-AGAIN = (AWAY, "git.branch_taken", "git.moved")
+AGAIN = (AWAY, "git.branch_taken", "git.moved", "folder.late")
 """What may go well a little later."""
 
 log = logging.getLogger(__name__)
@@ -41,22 +45,26 @@ def sync(pk: int) -> None:
     if not free().filter(pk=pk).update(claimed_at=now):
         return
     folder = Folder.objects.select_related("source__team", "person").get(pk=pk)
+    hold = Hold(pk, now)
     asked, error = folder.wanted_at, None
     done: dict[str, Any] = {}
     try:
+        access.require(folder.person, "source.manage", folder.source)
         access.require(folder.person, "spec.edit", folder.team)
-        done, error = _synced(folder)
+        done, error = _synced(folder, hold)
+    except Lost:
+        return
     except UserError as why:
         error = why
     except (PermissionDenied, Http404):
-        words = f"{folder.person} may save no specs of the team any more. Syncing is off."
+        words = f"{folder.person} may not sync folders of the team any more. Syncing is off."
         done = {"state": Folder.State.FAILED, "error": words, "active": False}
     if error is not None and error.code in AGAIN and folder.tries < TRIES:
         done |= {"tries": folder.tries + 1, "not_before": clock.now() + waits(folder.tries)}
         asked = None  # it stays wanted
     elif error is not None:
         done |= {"state": Folder.State.FAILED, "error": f"{error.code}: {error.message}"[:300]}
-    _finish(folder, done, now, asked)
+    _finish(folder, done, hold.at, asked)
 
 
 def _finish(folder: Folder, done: dict[str, Any], claimed: datetime, asked: datetime | None) -> None:
@@ -84,10 +92,10 @@ def _finish(folder: Folder, done: dict[str, Any], claimed: datetime, asked: date
             record(folder.person, "source.folder_synced", folder.source.name, folder.team, **about)
 
 
-def _synced(folder: Folder) -> tuple[dict[str, Any], UserError | None]:
+def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | None]:
     """What the row says afterwards, and what went wrong once the texts had come in.
 
-    Raises: RunError, Refused, PermissionDenied, Http404.
+    Raises: RunError, Refused, PermissionDenied, Http404, Lost.
     """
     source = folder.source
     error: UserError | None = None
@@ -96,13 +104,19 @@ def _synced(folder: Folder) -> tuple[dict[str, Any], UserError | None]:
         git = git_of(source, Path(place) / "git", lambda: True)
         found = fetching.fetch(git, [branch], fetching.find(git, [branch]))
         commit = reading.commit_of(git, found.commit)
-        taken = taking.take(folder, commit, reading.files_of(git, found.commit, folder.path))
+        files = reading.files_of(git, found.commit, folder.path)
+        taken = taking.take(folder, commit, files, hold.renew)
         done: dict[str, Any] = {"commit": found.commit, "error": ""}
         lines = taken.lines
         try:
-            if taken.give:
-                given = giving.give(git, folder, found.commit, taken.give)
-                lines = [*lines, *_sent(given, taken.give)]
+            git.ends = time.monotonic() + settings.SOURCE_S  # the files took time of their own
+            rows, blocked = _placed(git, folder, found.commit, taken.give)
+            lines = [*lines, *blocked]
+            if rows:
+                hold.renew()
+                given = giving.give(git, folder, found.commit, rows)
+                hold.renew()
+                lines = [*lines, *_sent(given, rows)]
                 done |= {"pull_branch": given.branch, "pull_url": given.pull_url} if given.branch else {}
                 done |= {} if given.branch else {"commit": given.commit}
         except UserError as why:
@@ -111,6 +125,20 @@ def _synced(folder: Folder) -> tuple[dict[str, Any], UserError | None]:
     done["state"] = Folder.State.LOOK if look else Folder.State.SAME
     done["result"] = [line.to_json() for line in lines]
     return done, error
+
+
+def _placed(
+    git: Git, folder: Folder, upon: str, rows: list[FolderFile]
+) -> tuple[list[FolderFile], list[Line]]:
+    """Those that can go out, and a line for each that cannot. Raises: RunError `git.*`."""
+    free_rows, lines = [], []
+    for row in rows:
+        why = giving.in_the_way(git, upon, giving.whole(folder, row))
+        if why is None:
+            free_rows.append(row)
+        else:
+            lines.append(Line(row.path, "wrong", f"{why.code}: {why.message}", row.spec.slug))
+    return free_rows, lines
 
 
 def _sent(given: giving.Given, rows: list[FolderFile]) -> list[Line]:

@@ -8,6 +8,7 @@ What is to go out is given back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,14 +57,17 @@ class Taken:
     give: list[FolderFile]
 
 
-def take(folder: Folder, commit: Commit, files: Files) -> Taken:
-    """Raises: PermissionDenied, Http404 where the folder's person may not save any more."""
-    return _Taking(folder, commit, files).all()
+def take(folder: Folder, commit: Commit, files: Files, renew: Callable[[], None]) -> Taken:
+    """`renew` is called before each file, and may raise to stop the work there.
+
+    Raises: PermissionDenied, Http404 where the folder's person may not save any more.
+    """
+    return _Taking(folder, commit, files, renew).all()
 
 
 class _Taking:
-    def __init__(self, folder: Folder, commit: Commit, files: Files) -> None:
-        self.folder, self.commit, self.files = folder, commit, files
+    def __init__(self, folder: Folder, commit: Commit, files: Files, renew: Callable[[], None]) -> None:
+        self.folder, self.commit, self.files, self.renew = folder, commit, files, renew
         self.team = folder.team
         rows = folder.files.select_related("spec__head", "spec__team", "base", "seen", "patch")
         self.rows = {row.path: row for row in rows}
@@ -77,6 +81,7 @@ class _Taking:
         while left and len(left) != tried:  # one may import another that comes after it
             tried, errors = len(left), {}
             for path, text in list(left.items()):
+                self.renew()
                 try:
                     line = self._one(path, text)
                 except _Invalid as why:
@@ -86,6 +91,7 @@ class _Taking:
                 lines += [line] if line is not None else []
         lines += [Line(path, "invalid", words, self._slug(path)) for path, words in errors.items()]
         for path in sorted(self.rows.keys() - self.files.texts.keys() - self.files.wrong.keys()):
+            self.renew()
             line = self._absent(self.rows[path])
             lines += [line] if line is not None else []
         return Taken(lines, self.give)
@@ -153,7 +159,7 @@ class _Taking:
             case _:
                 return self._left(row, head)
 
-    def _changed(self, row: FolderFile, text: str) -> Line:
+    def _changed(self, row: FolderFile, text: str) -> Line | None:
         spec, head = row.spec, row.spec.head
         assert head is not None
         if spec.review_rules.approvals or _open(row.patch):
@@ -167,8 +173,9 @@ class _Taking:
         self._same(row, digest(text), saved)
         return Line(row.path, "changed", f"Saved as version {saved.number}.", spec.slug)
 
-    def _to_patch(self, row: FolderFile, text: str, head: SpecVersion, *, conflict: bool) -> Line:
-        """The text as a patch: a new one, or the next revision of the one that is open."""
+    def _to_patch(self, row: FolderFile, text: str, head: SpecVersion, *, conflict: bool) -> Line | None:
+        """The text as a patch: a new one, or the next revision of the one that is open. No patch is needed
+        where the file is again what both had: then the spec alone has changed."""
         row.there, row.seen = digest(text), head
         if _open(row.patch):
             assert row.patch is not None
@@ -186,6 +193,9 @@ class _Taking:
                 reviews.revise(person, row.patch, latest.number, text, why, self._origin(row.path))
             row.save(update_fields=["there", "seen"])
             made = row.patch
+        elif row.there == _hash(row.base):
+            row.save(update_fields=["there", "seen"])
+            return self._goes_out(row, head)
         else:
             made = self._propose(row, text, row.base or head)
         if conflict:
@@ -213,6 +223,8 @@ class _Taking:
             assert row.patch is not None
             words = f"Version {head.number} waits: patch {row.patch.number} has the file's text."
             return Line(row.path, "waits", words, row.spec.slug)
+        if _strange(row):
+            return self._left(row, head)
         if self.folder.out == Folder.Out.NONE:
             words = f"Version {head.number} is not in the repository, as nothing goes out."
             return Line(row.path, "left", words, row.spec.slug)
@@ -229,6 +241,11 @@ class _Taking:
             words = f"Version {head.number} waits in a pull request."
             return Line(row.path, "waits", words, row.spec.slug)
         words = "File and spec differ. The next version or push brings them together."
+        if _strange(row):
+            words = (
+                "The spec was there before the file and never had its text: no version goes out. Merge a "
+                "patch of the file; or remove the file, and put the spec into the folder."
+            )
         return Line(row.path, "left", words, row.spec.slug)
 
     def _absent(self, row: FolderFile) -> Line | None:
@@ -237,9 +254,15 @@ class _Taking:
         head = spec.head
         assert head is not None
         match act(None, row.there, _hash(row.base), _hash(row.seen), head.content_hash):
+            case Act.GONE if row.base is None:
+                row.delete()
+                words = (
+                    "The file was removed. The spec never had its text, and is not in the folder any more."
+                )
+                return Line(row.path, "removed", words, spec.slug)
             case Act.GONE:
-                row.there, row.seen, row.base = "", head, row.base or head
-                row.save(update_fields=["there", "seen", "base"])
+                row.there, row.seen = "", head
+                row.save(update_fields=["there", "seen"])
                 words = "The file was removed. The spec stays; archive it if nobody needs it."
                 return Line(row.path, "removed", words, spec.slug)
             case Act.GIVE if spec.archived_at is None:
@@ -287,3 +310,9 @@ def _hash(version: SpecVersion | None) -> str:
 
 def _open(patch: Patch | None) -> bool:
     return patch is not None and patch.state == Patch.State.OPEN
+
+
+def _strange(row: FolderFile) -> bool:
+    """Whether a file has the name of a spec that nobody put into the folder and that never had its text."""
+    merged = row.patch is not None and row.patch.state == Patch.State.MERGED
+    return bool(row.there) and row.base is None and not merged

@@ -21,6 +21,7 @@ from spakweb.folders.plan import Act, act
         ("b", "b", "a", "a", "c", Act.GIVE),  # and a version came afterwards
         ("c", "b", "a", "d", "d", Act.BOTH),  # the file changed once more; they never agreed since
         ("c", "b", "a", "a", "a", Act.TAKE),
+        ("a", "b", "a", "d", "d", Act.BOTH),  # the file is again what both had
         ("b", "a", "", "a", "a", Act.BOTH),  # they never had one text
         (None, "a", "a", "a", "a", Act.GONE),
         (None, "a", "a", "a", "b", Act.GONE),

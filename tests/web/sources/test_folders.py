@@ -4,6 +4,7 @@ what is never written over."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from django.urls import reverse
 
 import signed_kit
 from sources_kit import Forge, Host, Repository, git
+from spak.errors import RunError
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
-from spakweb.folders import actions, queue, reading, steps
+from spakweb.folders import actions, queue, reading, steps, taking
 from spakweb.folders.models import Folder, FolderFile
 from spakweb.incoming import actions as incoming
 from spakweb.reviews import actions as reviews
@@ -353,6 +355,61 @@ def test_a_conflict_whose_patch_was_closed_goes_on_with_the_next_change(
     assert in_git(repository, "tune.spak") == spec(path="both")
 
 
+def test_a_file_that_goes_back_after_its_patch_was_closed_gets_the_specs_version(
+    cast: Any, folder: Folder, push: Push, repository: Repository
+) -> None:
+    push({"tune.spak": spec()})
+    synced(folder)
+    changed(cast["bob"], "tune", spec(path="bob"))
+    push({"tune.spak": spec(path="theirs")})
+    synced(folder)
+    reviews.close(cast["rita"], Patch.objects.get(), 1)
+    synced(folder)
+    push({"tune.spak": spec()})
+    assert synced(folder) == [("tune.spak", "sent")] and Patch.objects.count() == 1
+    assert in_git(repository, "tune.spak") == spec(path="bob")
+    assert synced(folder) == [] and folder.state == "same"
+
+
+def test_a_spec_that_nobody_put_into_the_folder_does_not_go_out(
+    cast: Any, source: Source, folder: Folder, push: Push, repository: Repository
+) -> None:
+    create_spec(cast["alice"], cast.team, "tune", spec(path="mine").decode())
+    at = push({"tune.spak": spec(path="theirs")})
+    assert synced(folder) == [("tune.spak", "conflict")]
+    reviews.close(cast["rita"], Patch.objects.get(), 1)
+    assert synced(folder) == [("tune.spak", "left")] and "never had its text" in words(folder)
+    changed(cast["bob"], "tune", spec(path="secret"))
+    assert synced(folder) == [("tune.spak", "left")] and repository.head() == at
+    assert "never had its text" in words(folder) and folder.state == "look"
+    push({"keep.txt": b"x"})
+    assert synced(folder) == [("tune.spak", "removed")] and synced(folder) == []
+    at = push({"tune.spak": spec(path="again")})  # a removal makes it nobody's either
+    assert synced(folder) == [("tune.spak", "conflict")] and repository.head() == at
+    assert of("tune").head.text == spec(path="secret").decode()
+    reviews.close(cast["rita"], Patch.objects.get(number=2), 1)
+    push({"keep.txt": b"x"})
+    assert synced(folder) == [("tune.spak", "removed")]
+    actions.include(cast["bob"], source, of("tune"))
+    assert synced(folder) == [("tune.spak", "sent")]
+    assert in_git(repository, "tune.spak") == spec(path="secret")
+
+
+def test_a_spec_whose_first_patch_was_merged_with_its_own_changes_goes_out(
+    cast: Any, folder: Folder, push: Push, repository: Repository
+) -> None:
+    create_spec(cast["alice"], cast.team, "tune", spec().decode())
+    push({"tune.spak": spec("Tuned")})
+    synced(folder)
+    changed(cast["bob"], "tune", spec(path="bob"))
+    patch = Patch.objects.get()
+    made = reviews.update(cast["alice"], patch, 1)
+    reviews.judge(cast["rita"], patch, made.number, True)
+    reviews.merge(cast["alice"], patch, made.number)
+    assert synced(folder) == [("tune.spak", "sent")]
+    assert in_git(repository, "tune.spak") == spec("Tuned", "bob")
+
+
 def test_nothing_goes_out_unless_it_may(
     cast: Any, source: Source, push: Push, repository: Repository
 ) -> None:
@@ -398,10 +455,22 @@ def test_what_is_in_the_way_is_not_written_over(
     actions.include(cast["bob"], source, cast.spec)
     found = synced(folder)
     assert repository.head() == at
-    if what == "link":
-        assert (folder.state, found) == ("look", [("small.spak", "wrong")])
-    else:
-        assert folder.state == "failed" and folder.error.startswith("folder.place")
+    assert (folder.state, found) == ("look", [("small.spak", "wrong")])
+    assert what == "link" or words(folder).startswith("folder.place: ")
+
+
+def test_a_folder_in_the_way_of_one_file_holds_up_no_other(
+    cast: Any, source: Source, folder: Folder, push: Push, repository: Repository
+) -> None:
+    push({"small.spak": ("040000", repository.tree({"kept": b"x"})), "tune.spak": spec()})
+    synced(folder)
+    actions.include(cast["bob"], source, cast.spec)
+    changed(cast["bob"], "tune", spec(path="bob"))
+    assert synced(folder) == [("small.spak", "wrong"), ("tune.spak", "sent")]
+    assert in_git(repository, "tune.spak") == spec(path="bob")
+    assert in_git(repository, "small.spak/kept") == b"x\n"
+    assert git(repository.folder, "log", "-1", "--format=%s") == "tune: By hand"
+    assert (folder.state, folder.error) == ("look", "")
 
 
 def test_a_pull_request_waits_and_is_not_opened_twice(
@@ -439,13 +508,17 @@ def test_a_pull_request_waits_and_is_not_opened_twice(
 
 
 def test_what_came_in_is_told_where_nothing_can_go_out(
-    cast: Any, folder: Folder, push: Push, repository: Repository, source: Source
+    cast: Any, folder: Folder, push: Push, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = ("040000", repository.tree({"kept": b"x"}))
-    push({"small.spak": inner, "tune.spak": spec()})
+    def refused(*given: Any) -> None:
+        raise RunError("git.push_refused", "the branch is protected", "")
+
+    monkeypatch.setattr(steps.giving, "give", refused)
+    push({"tune.spak": spec()})
     actions.include(cast["bob"], source, cast.spec)
     assert synced(folder) == [("tune.spak", "created")]
-    assert folder.state == "failed" and of("tune").head.number == 1
+    assert folder.state == "failed" and folder.error.startswith("git.push_refused")
+    assert of("tune").head.number == 1
     assert Event.objects.get(action="source.folder_synced").detail["created"] == 1
 
 
@@ -522,9 +595,10 @@ def test_too_many_files_change_nothing(folder: Folder, push: Push, monkeypatch: 
     assert Spec.objects.filter(slug__startswith="s").count() == 2  # the two teams' own
 
 
-def test_who_lost_the_role_turns_it_off(cast: Any, folder: Folder, push: Push) -> None:
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_who_lost_the_role_turns_it_off(role: str, cast: Any, folder: Folder, push: Push) -> None:
     push({"tune.spak": spec()})
-    Membership.objects.filter(user=cast["alice"]).update(role="viewer")
+    Membership.objects.filter(user=cast["alice"]).update(role=role)
     synced(folder)
     assert (folder.active, folder.state) == (False, "failed") and "Syncing is off" in folder.error
     assert not Spec.objects.filter(slug="tune").exists()
@@ -541,6 +615,92 @@ def test_one_worker_at_a_time_and_one_that_died_is_followed(
     monkeypatch.setattr("django.conf.settings.SOURCE_S", 1)
     monkeypatch.setattr(clock, "now", lambda: later)
     assert synced(folder) == [("tune.spak", "created")]
+
+
+MANY = {f"s{number}.spak": spec() for number in range(4)}
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], list[str]]:
+    """`slow(time)`: each new file takes that long from now on; gives those that were done, as they come."""
+    made: list[str] = []
+    now, usual = clock.now(), taking._Taking._one
+
+    def make(each: timedelta) -> list[str]:
+        def late(self: Any, path: str, text: str) -> Any:
+            done = usual(self, path, text)
+            made.extend([path] if done is not None else [])
+            at = now + each * len(made)
+            monkeypatch.setattr(clock, "now", lambda: at)
+            assert not queue.free().exists()
+            return done
+
+        monkeypatch.setattr(taking._Taking, "_one", late)
+        return made
+
+    return make
+
+
+def test_a_sync_that_takes_long_stays_in_the_hand_of_its_worker(
+    folder: Folder, push: Push, slow: Callable[[timedelta], list[str]]
+) -> None:
+    push(MANY)
+    slow(timedelta(seconds=170))
+    assert synced(folder) == [(path, "created") for path in MANY]
+    assert (folder.claimed_at, folder.wanted_at, folder.state) == (None, None, "same")
+
+
+def test_a_sync_ends_in_the_end_and_the_next_one_goes_on(
+    folder: Folder, push: Push, slow: Callable[[timedelta], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(MANY)
+    monkeypatch.setattr(queue, "LONGEST", timedelta(seconds=300))
+    made = slow(timedelta(seconds=170))
+    synced(folder)
+    assert made == ["s0.spak", "s1.spak"]
+    assert folder.wanted_at and folder.not_before and (folder.tries, folder.claimed_at) == (1, None)
+    assert synced(folder) == [("s2.spak", "created"), ("s3.spak", "created")]
+    push({**MANY, **{f"t{number}.spak": spec() for number in range(3)}})
+    Folder.objects.update(wanted_at=clock.now(), tries=steps.TRIES)  # one time after the other
+    steps.sync(folder.pk)
+    folder.refresh_from_db()
+    assert made[-1] == "t1.spak" and folder.state == "failed"
+    assert folder.error == "folder.late: the sync took longer than 5 minutes"
+
+
+@pytest.mark.parametrize("when", ["files", "before", "after"])
+def test_a_folder_that_is_removed_meanwhile_stops_its_sync(
+    when: str, cast: Any, source: Source, folder: Folder, push: Push, repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    at = push({"tune.spak": spec()})
+    synced(folder)
+    changed(cast["bob"], "tune", spec(path="bob"))
+    if when == "files":
+        at = push({"a.spak": spec(), "b.spak": spec(), "tune.spak": spec()})
+    where, name = {
+        "files": (taking._Taking, "_one"), "before": (steps.taking, "take"), "after": (steps.giving, "give")
+    }[when]  # fmt: skip
+    usual, calls = getattr(where, name), []
+
+    def then_removed(*given: Any) -> Any:
+        done = usual(*given)
+        if not calls:
+            actions.remove(cast["alice"], source)
+        calls.append(done)
+        return done
+
+    monkeypatch.setattr(where, name, then_removed)
+    queue.want(Folder.objects.filter(pk=folder.pk))
+    steps.sync(folder.pk)
+    assert len(calls) == 1 and not Folder.objects.exists()
+    assert (repository.head() == at) == (when != "after")
+    assert Spec.objects.filter(slug__in=("a", "b")).count() == (when == "files")
+    assert not Event.objects.filter(action="source.folder_synced", pk__gt=last_removed()).exists()
+
+
+def last_removed() -> int:
+    return Event.objects.get(action="source.folder_removed").pk
 
 
 def test_no_hook_filter_or_attribute_of_the_repository_has_a_say(
