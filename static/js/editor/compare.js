@@ -4,12 +4,14 @@ import { classHighlighter, EditorState, EditorView, lineNumbers, syntaxHighlight
 import { MergeView } from "../../vendor/codemirror-merge.js";
 import { el, find } from "./dom.js";
 import { spak } from "./language.js";
+import { signs } from "./signs.js";
 
 export const looks = (nonce, label) => [
   EditorView.cspNonce.of(nonce),
   EditorView.lineWrapping,
   EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
   lineNumbers(),
+  signs,
   spak,
   syntaxHighlighting(classHighlighter),
 ];

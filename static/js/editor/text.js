@@ -20,7 +20,6 @@ import {
   highlightActiveLine,
   highlightActiveLineGutter,
   highlightSelectionMatches,
-  highlightSpecialChars,
   history,
   historyKeymap,
   hoverTooltip,
@@ -45,6 +44,7 @@ import {
 import { el, form, prose, toast } from "./dom.js";
 import { spak } from "./language.js";
 import { ask, sentence } from "./server.js";
+import { signs } from "./signs.js";
 
 export const MAX_BYTES = 256 * 1024;
 
@@ -137,7 +137,7 @@ export class TextPane {
       lineNumbers(),
       highlightActiveLineGutter(),
       lintGutter(),
-      highlightSpecialChars(),
+      signs,
       history(),
       foldable,
       foldService.of(foldAt),
