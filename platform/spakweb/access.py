@@ -56,7 +56,7 @@ RIGHTS: dict[str, tuple[Role, str]] = {
     "spec.protect": (Role.ADMIN, "protect specs"),
     "spec.archive": (Role.ADMIN, "archive them"),
     "run.delete": (Role.ADMIN, "delete runs and say how long they are kept"),
-    "audit.view": (Role.ADMIN, "read what happened"),
+    "audit.view": (Role.ADMIN, "read the audit log"),
 }
 """The least role for each action, and what the action is called on pages; roles are ranked viewer, editor,
 reviewer, admin."""

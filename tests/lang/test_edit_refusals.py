@@ -44,7 +44,7 @@ from spak.lang.imports import resolve
         ("edit-axiom 2 x", "edit.unknown", "no axiom 2"),
         ("add-axiom x at=9", "edit.value", "number 9"),
         ("add-step a s1 tool.run", "edit.exists", "already"),
-        ("add-step a s9 run", "edit.value", "no kind of step"),
+        ("add-step a s9 run", "edit.value", "not a kind of step"),
         ("add-step a s9 tool.run cmd:='[1'", "edit.value", "spec's writing"),
         ("add-step a s9 tool.run cmd", "edit.arguments", "key=text"),
         ("move-step a s1 after=s9", "edit.unknown", "no step 's9'"),

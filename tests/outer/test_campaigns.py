@@ -193,7 +193,7 @@ def test_a_suite_that_is_edited_while_a_campaign_runs_stops_it(tmp_path: Path) -
 def test_an_outcome_that_is_no_number_of_a_pair_stops_it(tmp_path: Path) -> None:
     for outcome in (float("nan"), 2, float("inf")):
         found = Campaign.create(tmp_path, f"c{outcome}".replace("inf", "i"), plan())
-        with pytest.raises(ValueError, match="no outcome"):
+        with pytest.raises(ValueError, match="not an outcome"):
             advance(
                 found, tmp_path, lambda current: candidates(1),
                 judging(lambda case, k, text, outcome=outcome: Pair(case, k, outcome)),  # type: ignore[misc]

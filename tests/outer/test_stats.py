@@ -115,7 +115,7 @@ def test_betting_is_the_likelihood_ratio_of_its_stake() -> None:
         found = found.after(outcome)
         ratio *= {1: 0.7 / 0.5, -1: 0.3 / 0.5, 0: 1.0}[outcome]
     assert float(found.e) == pytest.approx(ratio)
-    with pytest.raises(ValueError, match="no outcome"):
+    with pytest.raises(ValueError, match="not an outcome"):
         found.after(2)
 
 

@@ -151,7 +151,7 @@ def test_another_backup_or_half_a_one_may_come_next(source: Path, place: Path, t
     laid(place, OLD)
     assert killed_before(20, source, replace=True) and half(place)
     (tmp_path / "none").mkdir()
-    with pytest.raises(Refused, match=r"no whole backup"):
+    with pytest.raises(Refused, match=r"not a whole backup"):
         backup.restore(tmp_path / "none", True, lambda line: None)
     assert half(place)
     backup.restore(source, False, lambda line: None)

@@ -93,7 +93,7 @@ def test_a_tag_moves(cast: Any, saved: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "ä", "x" * 41, "a/b", "a\n"])
 def test_a_tag_has_a_plain_name(cast: Any, name: str) -> None:
-    with pytest.raises(Refused, match="no name for a tag"):
+    with pytest.raises(Refused, match="not a name for a tag"):
         actions.set_tag(cast["rita"], cast.spec.head, name)
     assert not Tag.objects.exists()
 

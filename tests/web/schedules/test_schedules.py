@@ -139,7 +139,7 @@ def test_who_may_start_no_runs_any_more_starts_none(cast: Any, nightly: Schedule
     at(nightly.next_at)
     assert swept() == []
     nightly.refresh_from_db()
-    assert not nightly.active and "may start no runs" in nightly.last_error
+    assert not nightly.active and "may no longer start runs" in nightly.last_error
     actions.switch(cast["alice"], nightly, True)  # now it is hers
     nightly.refresh_from_db()
     at(nightly.next_at)
@@ -243,7 +243,7 @@ def test_the_page(cast: Any, db: None) -> None:
             "missed": "once", "inputs": ""}  # fmt: skip
     wrong = bob.post(f"{HERE}new/", {**form, "cron": "61 * * * *"})
     page = wrong.content.decode()
-    assert wrong.status_code == 422 and 'value="61 * * * *"' in page and "no cron line" in page
+    assert wrong.status_code == 422 and 'value="61 * * * *"' in page and "not a cron line" in page
     assert bob.post(f"{HERE}new/", {**form, "inputs": "a"}).status_code == 422
     assert bob.post(f"{HERE}new/", {**form, "spec": "no\u0000ne"}).status_code in (400, 422)
     assert bob.post(f"{HERE}new/", form).status_code == 302

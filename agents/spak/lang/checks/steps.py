@@ -113,12 +113,15 @@ class _Inside:
             return
         found = violations(choice.entry.schema, given)
         if choice.options is None:
-            lacking = [item.expected for item in found if item.code == "schema.required"]
+            lacking = [str(item.expected) for item in found if item.code == "schema.required"]
+            either = [item for item in found if item.code == "schema.any_of" and not item.path]
+            if either:  # without options only names can lack
+                lacking += choice.entry.schema["anyOf"][0].get("required", ())
             if lacking:
                 hint = f"{choice.name} {{ {' '.join(f'{name}: ...' for name in lacking)} }}"
-                message = f"{choice.name} needs {', '.join(map(str, lacking))}"
+                message = f"{choice.name} needs {', '.join(lacking)}"
                 self.report.warn("lang.missing_option", message, hint, choice.at)
-            found = [item for item in found if item.code != "schema.required"]
+            found = [item for item in found if item.code != "schema.required" and item not in either]
         _report(self.made, found, choice.options, choice.at, "option")
         axioms.check_option(self.made, choice, given)
 
