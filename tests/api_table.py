@@ -60,6 +60,7 @@ COMMENT, SEEN = ("team", "spec", "number", "comment"), {"revision": 1}
 SPEC, RUN, SOURCE = ("team", "spec"), ("team", "run"), ("team", "source")
 SUITE, CAMPAIGN = ("team", "suite"), ("team", "campaign")
 EXPERIMENT = (*SUITE, "number")
+CASE, SEALED = (*SUITE, "case"), {"checks": [{"command": "false"}]}
 TRIGGER = ("team", "trigger")
 NUMBERED = (*SPEC, "number")
 TAG = (*SPEC, "tag")
@@ -130,6 +131,7 @@ ROWS = (
     writes("suite-remove", EDITOR, "start", SUITE, answers=(409,)),
     reads("cases", SUITE),
     writes("cases", EDITOR, "start", SUITE, {"run": "live-run"}, answers=(409,)),
+    writes("case-seal", EDITOR, "start", CASE, SEALED, answers=(201,)),
     reads("experiments", SUITE),
     writes("experiments", EDITOR, "start", SUITE, {"versions": [{"spec": "small"}]}, answers=(400,)),
     reads("experiment", EXPERIMENT),
@@ -186,6 +188,7 @@ ROWS = (
     writes("kept-files", EDITOR, "start", SPEC, {"files": "none"}, answers=(204,)),
     writes("start", EDITOR, "start", SPEC, {}, answers=(201,)),
     reads("runs", listed=True),
+    writes("import", EDITOR, "start", ("team",), answers=(400,), kind="application/x-ndjson"),
     reads("run", RUN),
     reads("records", RUN),
     reads("team-events"),
@@ -229,7 +232,7 @@ def world_of(cast: Any) -> dict[str, Any]:
     folders.set_up(cast["alice"], source, "main", "", "commit")
     trigger, _ = triggers.add(cast["bob"], cast.spec, "deploy")
     return {
-        "suite": "nightly", "campaign": 1, "source": source.name, "key": receiver.key,
+        "suite": "nightly", "case": "c", "campaign": 1, "source": source.name, "key": receiver.key,
         "trigger": trigger.pk,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,

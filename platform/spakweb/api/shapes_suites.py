@@ -48,6 +48,31 @@ class CaseRequest(serializers.Serializer):
     name = serializers.CharField(required=False, max_length=80, help_text="Else the run's key.")
 
 
+class SealedCheck(serializers.Serializer):
+    """A command that has to exit with 0."""
+
+    command = serializers.CharField(max_length=2000, help_text="As a line of a shell; no shell runs it.")
+    output = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=10_000,
+        trim_whitespace=False,
+        help_text="It has to print this, too.",
+    )
+
+
+class SealRequest(serializers.Serializer):
+    """Sealed checks for a case that has none."""
+
+    checks = SealedCheck(many=True)
+    reason = serializers.CharField(
+        required=False, allow_blank=True, max_length=500, help_text="Why they may pass before any run."
+    )
+    files = serializers.CharField(
+        required=False, max_length=128, help_text="The hash of files that only the checks see."
+    )
+
+
 class CaseShape(serializers.Serializer):
     """A case: what a run of it begins with, and the end that counts as right."""
 

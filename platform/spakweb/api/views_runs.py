@@ -35,6 +35,7 @@ from spakweb.api.reading import NAME, chosen, page_of
 from spakweb.api.views_specs import find_spec
 from spakweb.api.views_versions import version_named
 from spakweb.errors import Refused
+from spakweb.ledger import export
 from spakweb.live.stream import Crowded, hub, messages
 from spakweb.live.viewers import Viewer
 from spakweb.runs import actions, start_inputs
@@ -47,6 +48,7 @@ from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
+from spakweb.teams.models import Team
 from spakweb.text import as_number, clean
 
 PAGE, MOST_RECORDS = 100, 500
@@ -153,9 +155,12 @@ def _posted(request: Request, spec: Spec, given: dict[str, Any]) -> SpecVersion:
 
 
 def _files(spec: Spec, asked: str) -> Upload | None:
-    if asked in ("", NONE):
-        return None
-    found = Upload.objects.filter(team=spec.team, root=asked).first() if asked.isprintable() else None
+    return None if asked in ("", NONE) else files_named(spec.team, asked)
+
+
+def files_named(team: Team, root: str) -> Upload:
+    """The files of a team that a hash names. Raises: Refused `web.run_files`."""
+    found = Upload.objects.filter(team=team, root=root).first() if root.isprintable() else None
     if found is None:
         raise Refused("web.run_files", "The team has no such files.", "Upload them again.", 410)
     return found
@@ -171,12 +176,19 @@ class Zip(BaseParser):
         return stream
 
 
+class Lines(Zip):
+    """JSON lines as they are; they are read by the view."""
+
+    media_type = "application/x-ndjson"
+
+
 @contextmanager
-def taken(request: Request) -> Iterator[tuple[BinaryIO, int]]:
-    """The body of a request as a file, and its size; a longer one was refused before it was read."""
+def taken(request: Request, most: int = 0) -> Iterator[tuple[BinaryIO, int]]:
+    """The body of a request as a file, and its size. What no request may bring was refused before it was
+    read; where `most` is less than that, no more is read than shows that it is too long."""
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as archive:
         size = 0
-        while piece := request._request.read(1 << 20):
+        while (not most or size <= most) and (piece := request._request.read(1 << 20)):
             size += len(piece)
             archive.write(piece)
         archive.seek(0)
@@ -202,6 +214,26 @@ class RunBring(View):
             upload, _ = actions.bring_files(request.user, found, name, archive, size)
         body = {"hash": upload.root, "name": upload.name, "files": upload.files, "bytes": upload.size}
         return Response(body, status=201)
+
+
+class RunImport(View):
+    """Runs that began elsewhere."""
+
+    parser_classes = (Lines,)
+
+    @extend_schema(
+        operation_id="import_run",
+        request={"application/x-ndjson": bytes},
+        responses={201: shapes.RunShape},
+    )
+    def post(self, request: Request, team: str) -> Response:
+        """Import the ledger of a run, as `export.jsonl` and `spak export` give it: all of it or nothing. The
+        same file again is the same run. Needs the scope start."""
+        found = access.find(request.user, "run.start", Team, slug=team)
+        with taken(request, export.IMPORT_BYTES) as (file, size):
+            run = export.bring(request.user, found, file, size)
+        body = shapes.one_run(request, run)
+        return Response(body, status=201, headers={"Location": body["url"]})
 
 
 class KeptFiles(View):

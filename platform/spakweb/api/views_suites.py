@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, BinaryIO
 
 from django.db.models import Count
 from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from spak.errors import RunError
 from spak.outer.experiments import Budget, render
 from spak.suites.book import SPLITS
 from spakweb import access
@@ -17,13 +20,14 @@ from spakweb.api import shapes_suites as shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import PAGE, asked, asked_number, page_of
-from spakweb.api.views_runs import Zip, find_run, taken
+from spakweb.api.views_runs import Zip, files_named, find_run, taken
 from spakweb.api.views_specs import find_spec
 from spakweb.api.views_versions import version_named
-from spakweb.ledger import export
+from spakweb.errors import Refused
+from spakweb.ledger import export, uploads
 from spakweb.specs.models import SpecVersion
-from spakweb.suites import actions, bringing, report
-from spakweb.suites.models import Experiment, Suite, counted
+from spakweb.suites import actions, bringing, report, sealing
+from spakweb.suites.models import Case, Experiment, Suite, counted
 from spakweb.teams.models import Team
 
 AFTER = OpenApiParameter("after", str, description="The name that the last page ended with.")
@@ -173,6 +177,39 @@ class CaseList(View):
             return Response(shapes.case_of(made), status=201)
 
         return once(request, work)
+
+
+class CaseSeal(View):
+    """Sealed checks of a case."""
+
+    @extend_schema(operation_id="seal_case", request=shapes.SealRequest, responses={201: shapes.CaseShape})
+    def post(self, request: Request, team: str, suite: str, case: str) -> Response:
+        """Give a kept case sealed checks: a case of its own, which takes its place once a worker found that
+        the checks fail before a run. `files` were brought for any spec of the team. Needs the scope start."""
+        rows = find_suite(request, team, suite, "suite.edit").cases.select_related("suite__team", "files")
+        found = get_object_or_404(rows, name=case)
+        given = self.given(request, shapes.SealRequest)
+        checks = [(one["command"], one.get("output", "")) for one in given["checks"]]
+        with ExitStack() as held:
+            file, size = _sealed_files(found, given.get("files", ""), held)
+
+            def work() -> Response:
+                made = sealing.seal(request.user, found, checks, given.get("reason", ""), file, size)
+                return Response(shapes.case_of(made), status=201)
+
+            return once(request, work)
+
+
+def _sealed_files(case: Case, root: str, held: ExitStack) -> tuple[BinaryIO | None, int]:
+    """The zip that a hash names, and its size. Raises: Refused `web.run_files`."""
+    if not root:
+        return None, 0
+    found = files_named(case.suite.team, root)
+    try:
+        file = held.enter_context(uploads.opened(found))
+    except RunError as error:
+        raise Refused("web.run_files", error.message, error.hint, 410) from error
+    return file, found.size
 
 
 class ExperimentList(View):

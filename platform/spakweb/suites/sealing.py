@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,25 +35,23 @@ MOST_CHECKS = 20
 def seal(
     user: Any,
     case: Case,
-    commands: str,
-    outputs: str = "",
+    checks: Sequence[tuple[str, str]],
     reason: str = "",
     archive: BinaryIO | None = None,
     size: int = 0,
 ) -> Case:
-    """The case with sealed checks: a command on each line, and on the same line of `outputs` what it prints;
-    a zip of the files that only they see; `reason` is why they may pass before a run.
+    """The case with sealed checks, each a command and what it has to print; a zip of the files that only they
+    see; `reason` is why they may pass before a run.
 
     Raises: Refused `web.case`, `upload.*`, `suite.case`.
     """
     access.require(user, "suite.edit", case.suite)
-    for text in (commands, outputs, reason):
-        unsafe_text.require_no_nul(text)
+    unsafe_text.require_no_nul([list(pair) for pair in checks], reason)
     if case.checked or not case.suite.current.filter(pk=case.pk).exists():
         why = f"Case {case.name} has checks already, or another one has taken its place."
         raise Refused("web.case", why, "Choose a case without checks.", 409)
     right = Right(case.state, tuple(code for code in case.reason.split(", ") if code))
-    right = replace(right, sealed=_checks(commands, outputs), passes_before=reason.strip())
+    right = replace(right, sealed=_checks(checks), passes_before=reason.strip())
     with tempfile.TemporaryDirectory(prefix="spak-case-") as held:
         folder = Path(held) / "case"
         folder.mkdir()
@@ -100,19 +99,17 @@ def _row(user: Any, case: Case, made: Kept) -> Case:
         raise Refused("web.case", why, "Change the checks.", 409) from error
 
 
-def _checks(commands: str, outputs: str) -> tuple[Check, ...]:
-    lines = [line.strip() for line in commands.splitlines() if line.strip()]
-    prints = [line.strip() for line in outputs.splitlines()]
-    if not lines or len(lines) > MOST_CHECKS or len(prints) > len(lines):
-        why = f"Name 1 to {MOST_CHECKS} commands, and no more outputs than commands."
-        raise Refused("web.case", why, "One on each line.")
-    return tuple(
-        Check(_words(line), output=prints[at] if at < len(prints) else "") for at, line in enumerate(lines)
-    )
+def _checks(given: Sequence[tuple[str, str]]) -> tuple[Check, ...]:
+    if not 0 < len(given) <= MOST_CHECKS:
+        raise Refused("web.case", f"Name 1 to {MOST_CHECKS} commands.", "Each is a check.")
+    return tuple(Check(_words(command), output=output) for command, output in given)
 
 
-def _words(line: str) -> tuple[str, ...]:
+def _words(command: str) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(line))
+        words = tuple(shlex.split(command))
     except ValueError as error:
-        raise Refused("web.case", f"{line[:80]}: {error}.", "Fix the quotes.") from error
+        raise Refused("web.case", f"{command[:80]}: {error}.", "Fix the quotes.") from error
+    if not words:
+        raise Refused("web.case", "A check has no command.", "Name a program and its arguments.")
+    return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from django.contrib import messages
@@ -122,10 +123,9 @@ def seal(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     found, given = find_suite(request, team, suite, "suite.edit"), request.POST
     case = get_object_or_404(found.cases.select_related("suite__team", "files"), name=given.get("case", ""))
     file = request.FILES.get("zip")
-    made = sealing.seal(
-        request.user, case, given.get("checks", ""), given.get("outputs", ""), given.get("reason", ""),
-        file, (file.size or 0) if file else 0,
-    )  # fmt: skip
+    checks = _checks(given.get("checks", ""), given.get("outputs", ""))
+    size = (file.size or 0) if file else 0
+    made = sealing.seal(request.user, case, checks, given.get("reason", ""), file, size)
     messages.success(request, f"{made.name} takes the place of {case.name} once its checks were tried.")
     return redirect("spak-suite", team=team, suite=suite)
 
@@ -202,6 +202,16 @@ def keep(request: HttpRequest, team: str, run: str) -> HttpResponse:
     case = actions.keep(request.user, found, suite, given.get("name", ""))
     messages.success(request, f"Case {case.name} is in the split {case.split} of {suite.name}.")
     return redirect("spak-suite", team=team, suite=suite.slug)
+
+
+def _checks(commands: str, outputs: str) -> list[tuple[str, str]]:
+    """The checks of the form: a command on each line, and on the same line of `outputs` what it prints.
+    Raises: Refused `web.case`."""
+    lines = [line.strip() for line in commands.splitlines() if line.strip()]
+    prints = [line.strip() for line in outputs.splitlines()]
+    if len(prints) > len(lines):
+        raise Refused("web.case", "There are more outputs than commands.", "One on each line.")
+    return list(zip_longest(lines, prints, fillvalue=""))
 
 
 def _budget(given: Any) -> Budget:

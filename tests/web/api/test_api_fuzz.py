@@ -33,7 +33,8 @@ from spakweb.worker import queue
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = int(os.environ.get("SPAK_FUZZ_EXAMPLES", "4"))
 STREAMS = {"stream_run", "stream_runs"}
-schemathesis.serializer.alias("application/zip", "application/octet-stream")
+for binary in ("application/zip", "application/x-ndjson"):
+    schemathesis.serializer.alias(binary, "application/octet-stream")
 load_all_checks()
 HELD = CHECKS.get_by_names(
     [

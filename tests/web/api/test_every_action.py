@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3] / "platform" / "spakweb"
 MODULES = (
     *sorted(f"spakweb.{path.parent.name}.actions" for path in ROOT.glob("*/actions.py")),
-    "spakweb.reviews.talk", "spakweb.sources.branches", "spakweb.suites.bringing",
+    "spakweb.reviews.talk", "spakweb.sources.branches", "spakweb.suites.bringing", "spakweb.suites.sealing",
 )  # fmt: skip
 
 PERSON = "a decision that counts because a person took it"

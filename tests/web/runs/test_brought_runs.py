@@ -15,13 +15,16 @@ from spak.ledger.export import export
 from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
 from spak.workspace.store import Store
+from spakweb.ledger import export as export_of_runs
 from spakweb.ledger.export import as_jsonl
 from spakweb.runs.models import Command, Run, RunRecord, State
 from spakweb.runs.pages import run_parts
+from spakweb.teams import tokens
 from spakweb.teams.actions import create_team
 from spakweb.worker import execute
 from spakweb.worker.queue import due, pick
 from spakweb.worker.tasks import sweep_up
+from token_kit import program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Ran = Callable[..., Run]
@@ -121,6 +124,31 @@ def test_each_team_that_imports_a_ledger_has_its_own(cast: Any, ran: Ran) -> Non
         browser = cast.client(who)
         assert browser.get(run_parts.address(run_of_others)).status_code == 404
         assert run_of_others.key not in browser.get(run_parts.address(own)).content.decode()
+
+
+def test_programs_import_what_pages_import(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = file_of(ran(), None)
+    where = reverse("spak-api-import", args=[cast.team.slug])
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, ["start"])[1])
+
+    def imported(sent: bytes, client: Any = bob) -> Any:
+        return client.post(where, sent, content_type="application/x-ndjson")
+
+    for sent in (b"", b"no record", data[:-30], data.replace(b'"genesis"', b'"act"', 1)):
+        refused = imported(sent)
+        assert (refused.status_code, refused.json()["code"]) == (400, "web.run_import"), sent[:40]
+    looks = program(tokens.make(cast["bob"], "ci", 7, cast.team, [])[1])
+    some = program(tokens.make(cast["bob"], "ci", 7, cast.team, ["start"], [cast.spec.slug])[1])
+    assert [imported(data, one).status_code for one in (looks, some)] == [403, 403]
+    assert Run.objects.filter(labels=["imported"]).count() == 0
+    made = imported(data)
+    assert made.status_code == 201 and made.json()["key"].startswith("theirs-1-")
+    found = Run.objects.get(key=made.json()["key"])
+    assert "the files that it works on" in found.only_shown and made["Location"].endswith(f"/{found.key}/")
+    assert imported(data).json()["key"] == found.key and brought(cast, data) == found
+    monkeypatch.setattr(export_of_runs, "IMPORT_BYTES", 100)
+    large = imported(data)
+    assert (large.status_code, large.json()["code"]) == (413, "web.run_import")
 
 
 def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:

@@ -12,20 +12,26 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
+from spakweb.ledger import uploads
+from spakweb.runs.actions import bring_files
 from spakweb.runs.files import files_of
 from spakweb.runs.models import Run
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions, judging, report, sealing
 from spakweb.suites.models import Case, Experiment, Suite
+from spakweb.teams import tokens
 from spakweb.worker import execute
+from token_kit import program
 
 Ran = Callable[..., Run]
 GOOD = 'task W { step one: tool.write_file { path: "a.txt" content: "good" } success: file_exists("a.txt") }'
 BAD = GOOD.replace('"good"', '"bad"')
 CHECK = "print('held' if open('a.txt').read() == 'good' else 'not')\n"
 COMMAND = "python hidden/check.py"
+CHECKS = [(COMMAND, "held")]
 EVERY = ("train", "gate", "sealed")
 
 
@@ -66,7 +72,7 @@ def test_a_kept_case_is_judged_by_checks_that_came_later(cast: Any, ran: Ran) ->
     case = kept(cast, run)
     assert results(actions.begin(cast["bob"], case.suite, versions, 1, EVERY)) == [(1, 1), (1, 1)]
     data = zipped(check=CHECK)
-    new = sealing.seal(cast["bob"], case, COMMAND, "held", "", data, data.getbuffer().nbytes)
+    new = sealing.seal(cast["bob"], case, CHECKS, "", data, data.getbuffer().nbytes)
     assert (new.split, new.origin, new.state) == (case.split, case.origin, "succeeded")
     assert new.content_hash != case.content_hash
     assert in_use(case.suite) == ["first"], "until its checks were tried"
@@ -87,6 +93,8 @@ def test_checks_that_pass_before_a_run_change_nothing(cast: Any, ran: Ran) -> No
     run = ran(GOOD)
     case = kept(cast, run)
     page = reverse("spak-suite", args=[cast.team.slug, case.suite.slug])
+    more = {"case": "first", "checks": "true", "outputs": "a\nb"}
+    assert cast.client("bob").post(page + "seal/", more).status_code == 400, "outputs of no command"
     form = {"case": "first", "checks": "true"}
     assert cast.client("bob").post(page + "seal/", form).status_code == 302
     tried()
@@ -105,15 +113,15 @@ def test_checks_that_pass_before_a_run_change_nothing(cast: Any, ran: Ran) -> No
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({"commands": " \n"}, "web.case"),
-        ({"commands": "python 'x"}, "web.case"),
-        ({"commands": "true", "outputs": "a\nb"}, "web.case"),
-        ({"commands": "true\n" * 21}, "web.case"),
-        ({"commands": "true", "archive": io.BytesIO(b"no zip")}, "upload.archive"),
-        ({"commands": "true", "archive": io.BytesIO(), "size": 1 << 40}, "web.case"),
-        ({"commands": "tr\0ue"}, "web.text"),
+        ({"checks": []}, "web.case"),
+        ({"checks": [(" ", "")]}, "web.case"),
+        ({"checks": [("python 'x", "")]}, "web.case"),
+        ({"checks": [("true", "")] * 21}, "web.case"),
+        ({"checks": [("true", "")], "archive": io.BytesIO(b"no zip")}, "upload.archive"),
+        ({"checks": [("true", "")], "archive": io.BytesIO(), "size": 1 << 40}, "web.case"),
+        ({"checks": [("tr\0ue", "")]}, "web.text"),
     ],
-    ids=["none", "quotes", "outputs", "many", "zip", "large", "nul"],
+    ids=["none", "empty", "quotes", "many", "zip", "large", "nul"],
 )
 def test_bad_checks_are_refused_and_leave_nothing(
     cast: Any, ran: Ran, given: dict[str, Any], code: str
@@ -128,12 +136,64 @@ def test_bad_checks_are_refused_and_leave_nothing(
 def test_only_editors_seal_and_only_cases_in_use_without_checks(cast: Any, ran: Ran) -> None:
     case = kept(cast, ran(GOOD))
     with pytest.raises(PermissionDenied):
-        sealing.seal(cast["vera"], case, "false")
-    new = sealing.seal(cast["bob"], case, "false")
+        sealing.seal(cast["vera"], case, [("false", "")])
+    new = sealing.seal(cast["bob"], case, [("false", "")])
     tried()
     for one in (case, new):
         with pytest.raises(Refused) as caught:
-            sealing.seal(cast["bob"], one, "sh -c false")
+            sealing.seal(cast["bob"], one, [("sh -c false", "")])
         assert (caught.value.code, caught.value.status) == ("web.case", 409)
     page = reverse("spak-suite", args=[cast.team.slug, case.suite.slug])
     assert cast.client("bob").post(page + "seal/", {"case": "none"}).status_code == 404
+
+
+def test_programs_seal_with_files_that_were_brought(cast: Any, ran: Ran) -> None:
+    run = ran(GOOD)
+    case = kept(cast, run)
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    brought = bob.post(
+        reverse("spak-api-bring", args=[cast.team.slug, run.version.spec.slug]),
+        zipped(check=CHECK).getvalue(),
+        content_type="application/zip",
+    )
+    where = reverse("spak-api-case-seal", args=[cast.team.slug, case.suite.slug, case.name])
+
+    def sealed(body: dict[str, Any], client: Any = bob, **headers: str) -> tuple[int, Any]:
+        answer = client.post(where, body, content_type="application/json", headers=headers)
+        return answer.status_code, answer.json()
+
+    body = {"checks": [{"command": COMMAND, "output": "held"}], "files": brought.json()["hash"]}
+    refused = (
+        ({}, 422, "web.request"),
+        ({"checks": [{"output": "a"}]}, 422, "web.request"),
+        ({"checks": []}, 400, "web.case"),
+        ({**body, "files": "none such"}, 410, "web.run_files"),
+        ({"checks": [{"command": "tr\0ue"}]}, 422, "web.request"),
+    )
+    for wrong, status, code in refused:
+        got, problem = sealed(wrong)
+        assert (got, problem["code"]) == (status, code), wrong
+    viewer = program(tokens.make(cast["vera"], "ci", 7, cast.team, access.SCOPES)[1])
+    assert sealed(body, viewer)[0] == 403
+    assert Case.objects.count() == 1
+    status, made = sealed(body, **{"idempotency-key": "a"})
+    assert (status, made["name"], made["checked"]) == (201, "first-sealed", True)
+    assert sealed(body, **{"idempotency-key": "a"}) == (201, made)
+    assert sealed(body)[1]["code"] == "web.case" and Case.objects.count() == 2
+    tried()
+    assert in_use(case.suite) == ["first-sealed"]
+    assert Event.objects.filter(action="suite.sealed").count() == 1
+
+
+def test_files_that_are_gone_seal_nothing(cast: Any, ran: Ran) -> None:
+    run = ran(GOOD)
+    case = kept(cast, run)
+    data = zipped(check=CHECK)
+    upload, _ = bring_files(cast["bob"], run.version.spec, "c.zip", data, data.getbuffer().nbytes)
+    uploads.remove(upload.key)
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    where = reverse("spak-api-case-seal", args=[cast.team.slug, case.suite.slug, case.name])
+    body = {"checks": [{"command": COMMAND}], "files": upload.root}
+    answer = bob.post(where, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (410, "web.run_files")
+    assert Case.objects.count() == 1
