@@ -25,15 +25,12 @@ kit.ground(User.objects.get(username="alice"), Team.objects.get(slug="demo-team"
 """
 
 
-def test_start_a_campaign_follow_it_and_find_its_patch(
-    person, data: Path, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_start_a_campaign_follow_it_and_find_its_patch(person, data: Path) -> None:
     words = [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", MADE]
     made = subprocess.run(
         words, cwd=ROOT, env=environment(data, 8000), capture_output=True, text=True, check=False, timeout=120
     )
     assert made.returncode == 0, made.stderr
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice = person("alice", color_scheme="light", reduced_motion="reduce")
     page = alice.page
     alice.go("/t/demo-team/specs/writes/")
@@ -44,11 +41,9 @@ def test_start_a_campaign_follow_it_and_find_its_patch(
     page.get_by_text("More", exact=True).click()
     page.get_by_label("Margin, in points of the pass rate").fill("50")
     assert alice.flaws(dark=True) == []
-    page.screenshot(path=folder / "campaign-form.png", full_page=True)
     page.get_by_role("button", name="Start the campaign").click()
     page.wait_for_url("**/campaigns/1/")
     expect(page.get_by_role("heading", name="Runs under way")).to_be_visible()
-    page.screenshot(path=folder / "campaign-running.png", full_page=True)
     assert alice.flaws() == []
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
@@ -56,22 +51,18 @@ def test_start_a_campaign_follow_it_and_find_its_patch(
     expect(page.locator("h1 .pill")).to_have_text("Ended", timeout=200_000)
     expect(page.get_by_text("Its proposer has no more to propose.")).to_be_visible()
     page.locator("summary", has_text="pairs").click()
-    page.screenshot(path=folder / "campaign-ended.png", full_page=True)
     assert alice.flaws(dark=True) == []
     page.get_by_role("link", name="Patch 1").click()
     page.wait_for_url("**/patches/1/")
     expect(page.get_by_text("Fit for review")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("1 candidate against the base"))).to_be_visible()
     expect(page.get_by_role("table").filter(has_text="Pairs of the campaign")).to_be_visible()
-    page.screenshot(path=folder / "campaign-patch.png", full_page=True)
     assert alice.flaws(dark=True) == []
     alice.go("/t/demo-team/reviews/")
     expect(page.get_by_text("campaign 1 (nightly) candidate 1")).to_be_visible()
     alice.go("/t/demo-team/campaigns/")
-    page.screenshot(path=folder / "campaign-list.png", full_page=True)
     assert alice.flaws(dark=True) == []
     page.set_viewport_size({"width": 390, "height": 800})
     for path in ("campaigns/", "campaigns/1/", "specs/writes/campaigns/"):
         alice.go(f"/t/demo-team/{path}")
         assert alice.flaws() == []
-    page.screenshot(path=folder / "campaign-phone.png")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -278,9 +277,8 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
 
 
-def test_flips_by_task_of_a_recorded_run(person, tmp_path, pytestconfig) -> None:
+def test_flips_by_task_of_a_recorded_run(person) -> None:
     """A run mended what the patch no longer counts as a failure: two tasks flip, with a link to the run."""
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice, bob = person("alice", color_scheme="dark"), person("bob")
     path = bob.make(MENDS)
     bob.go(f"{path}run/")
@@ -305,15 +303,13 @@ def test_flips_by_task_of_a_recorded_run(person, tmp_path, pytestconfig) -> None
         expect(table.get_by_role("row", name=re.compile("^mend"))).to_contain_text("never entered")
         expect(who.page.get_by_text("No flip of report.")).to_be_visible()
         table.scroll_into_view_if_needed()
-        who.page.screenshot(path=folder / f"flips-{name}.png")
         assert who.flaws(dark=name == "dark") == []
     table.get_by_role("link").first.click()
     alice.page.wait_for_url(f"**{run}")
 
 
-def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_path, pytestconfig) -> None:
+def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person) -> None:
     """Bob sees his place and, without a reload, that a worker brought his patch up to date and merged it."""
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice, bob = person("alice"), person("bob", color_scheme="dark")
     path = alice.make(SPEC)
     protect(alice, path)
@@ -325,7 +321,6 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     alice.go("/t/demo-team/members/")
     alice.page.get_by_role("link", name="Rules of review").click()
     expect(alice.page.get_by_role("heading", name="Specs with rules of their own")).to_be_visible()
-    alice.page.screenshot(path=folder / "rules-of-review.png", full_page=True)
     assert alice.flaws(dark=True) == []
     patches = []
     for old, new in (('"Look."', '"Look around."'), ('"Say."', '"Say it."')):
@@ -337,7 +332,6 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     for patch in patches:
         bob.go(patch)
         bob.page.get_by_role("button", name="Queue to merge").click()
-    bob.page.screenshot(path=folder / "merge-queue.png")
     assert bob.flaws() == []
     expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible(timeout=60_000)
     bob.page.reload()
@@ -346,9 +340,8 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     assert bob.text == SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")
 
 
-def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person, tmp_path, pytestconfig) -> None:
+def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person) -> None:
     """Both save a revision of the same patch: the second takes in what the first changed."""
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice, bob = person("alice"), person("bob", color_scheme="dark")
     path = bob.make(SPEC)
     protect(alice, path)
@@ -373,7 +366,6 @@ def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person, tmp_path, pyte
     bob.expected.append("409")
     save_revision(bob)
     expect(bob.page.get_by_text("Both changes fit together.")).to_be_visible()
-    bob.page.screenshot(path=folder / "patch-editor.png")
     assert bob.flaws() == []
     bob.page.get_by_role("button", name="Take both").click()
     save_revision(bob)

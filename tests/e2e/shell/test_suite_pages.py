@@ -60,35 +60,27 @@ def shell(data: Path, code: str) -> str:
     return done.stdout
 
 
-def test_an_experiment_is_live_and_findings_have_a_graph(
-    window: Callable[..., Watched], data: Path, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_an_experiment_is_live_and_findings_have_a_graph(window: Callable[..., Watched], data: Path) -> None:
     run, last = shell(data, MADE).split()
-    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice = window("alice", color_scheme="light", reduced_motion="reduce")
     page = alice.page
     alice.go("/t/demo-team/suites/nightly/1/")
     page.wait_for_selector('.pill:has-text("1 run open")')
-    page.screenshot(path=folder / "suites-open.png", full_page=True)
     shell(data, END.replace("KEY", last))
     page.wait_for_selector('h1 .pill:has-text("Done")')
-    page.screenshot(path=folder / "suites-experiment.png", full_page=True, animations="disabled")
     assert alice.flaws(dark=True) == []
     page.click("text=first record that differs")
     page.wait_for_url("**/runs/compare/**")
-    for path, name in (("suites/", "list"), ("suites/nightly/", "suite")):
+    for path in ("suites/", "suites/nightly/"):
         alice.go(f"/t/demo-team/{path}")
         assert alice.flaws() == []
-        page.screenshot(path=folder / f"suites-{name}.png", full_page=True)
     alice.go("/t/demo-team/specs/writes/health/")
     page.wait_for_selector("#findings-part svg")
     assert "redundant call" in page.inner_text("#findings-part")
-    page.screenshot(path=folder / "suites-findings.png", full_page=True)
     assert alice.flaws(dark=True) == []
     alice.go(f"/t/demo-team/runs/{run}/")
     page.click("summary[aria-label^='More']")
     page.wait_for_selector("text=Keep as a case of")
-    page.screenshot(path=folder / "suites-keep.png")
     page.select_option("[name=suite]", "")
     page.fill("[name=new]", "Another")
     page.click("button:has-text('Keep as a case')")
