@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fuzz)
     items.sort(key=lambda item: _turn(item.path))
+
+
+def pytest_unconfigure() -> None:
+    """The platform's folder of this process goes; processes of xdist end without what `atexit` holds."""
+    web = sys.modules.get("web_settings")
+    if web is not None:
+        shutil.rmtree(web.DATA, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:
