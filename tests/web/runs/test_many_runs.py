@@ -52,7 +52,10 @@ def test_many_are_asked_for_like_few(cast: Any) -> None:
         for name, address in pages.items():
             with CaptureQueriesContext(connection) as seen:
                 assert client.get(address).status_code == 200
-            found[name] = [statement["sql"] for statement in seen]
+            statements = (statement["sql"] for statement in seen)
+            found[name] = [
+                sql for sql in statements if "clock_timestamp" not in sql
+            ]  # now and then, by any page
         return found
 
     add(cast, 6)
