@@ -21,6 +21,7 @@ from spakweb.folders.pushes import pushed
 from spakweb.incoming import actions
 from spakweb.incoming.actions import Message, Outcome, State
 from spakweb.incoming.models import Receiver
+from spakweb.incoming.payloads import PUSHED
 from spakweb.teams import bearer
 from spakweb.triggers import actions as triggers
 
@@ -49,7 +50,7 @@ class Receive(View):
         body = _body(asked)
         headers = {name.lower(): value for name, value in asked.headers.items()}
         try:
-            done = actions.receive(key, headers, body, _handle)
+            done = actions.receive(key, headers, body, _handle, _pointers)
         except Refused as why:
             late = bearer.too_often(asked) if why.status == 401 else None
             if late is None:
@@ -68,6 +69,10 @@ def _body(asked: HttpRequest) -> bytes:
         problem = too_long(HOOK_BYTES)
         raise Refused(problem["code"], problem["detail"], problem["hint"], 413)
     return bytes(body)
+
+
+def _pointers(receiver: Receiver) -> tuple[str, str]:
+    return PUSHED if receiver.source_id else triggers.pointers(receiver)
 
 
 def _handle(receiver: Receiver, message: Message) -> Outcome:

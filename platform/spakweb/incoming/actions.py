@@ -34,7 +34,7 @@ from spakweb.text import one_line
 OVERLAP = timedelta(hours=24)
 """For so long after a rotation the secret before is taken too."""
 PER_MINUTE = 60
-"""Messages of one receiver in a minute that are looked at."""
+"""Messages of one receiver in a minute that may do something, and ignored ones that are logged."""
 REMEMBERED, LOGGED, WRONG = 1000, 200, 20
 """Messages of a receiver that stay in its log: those that were done, which are known again, others, and those
 whose signature or time was wrong. Who has no secret pushes none of the others out."""
@@ -59,11 +59,11 @@ class Outcome:
     """A Received.State."""
     reason: str = ""
     run: Run | None = None
-    push: payloads.Push | None = None
-    """What of it is logged, where it is not what a push says."""
 
 
 Handle = Callable[[Receiver, Message], Outcome]
+Pointers = Callable[[Receiver], tuple[str, str]]
+"""Where messages to a receiver name a ref and a commit."""
 
 
 # ---- people
@@ -138,7 +138,13 @@ def secret_of(salt: str) -> str:
     return signatures.PREFIX + base64.b64encode(key).decode()
 
 
-def receive(key: str, headers: Mapping[str, str], body: bytes, handle: Handle) -> Outcome:
+def receive(
+    key: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    handle: Handle,
+    pointers: Pointers = lambda receiver: payloads.PUSHED,
+) -> Outcome:
     """Take one message; `handle` does what it asks for. Header names are small.
 
     Raises: Refused `web.hook_signature` (401), `web.hook_time` (400), `web.hook_rate` (429), `web.hook_body`
@@ -160,7 +166,7 @@ def receive(key: str, headers: Mapping[str, str], body: bytes, handle: Handle) -
         list(Receiver.objects.select_for_update(no_key=True).filter(pk=receiver.pk).values_list("pk"))
         try:
             payload = payloads.read(body)
-            push = payloads.pushed(payload)
+            push = payloads.pushed(payload, *pointers(receiver))
             done = _repeated(receiver, judged)
             signed = _type(payload)
             event = (signed or event) if signatures.STANDARD in headers else (event or signed)
@@ -169,8 +175,8 @@ def receive(key: str, headers: Mapping[str, str], body: bytes, handle: Handle) -
                     done = handle(receiver, Message(event, payload, push))
         except Refused as why:
             refused, done = why, Outcome(State.REFUSED, f"{why.code}: {why.message}")
-        if done.state != State.REPEATED or not _lately(receiver, now).filter(state=done.state).exists():
-            _log(receiver, judged, done, done.push or push, event)
+        if _is_news(receiver, judged, done, now):
+            _log(receiver, judged, done, push, event)
     if refused is not None:
         raise refused
     return done
@@ -211,12 +217,15 @@ def _log_wrong(receiver: Receiver, judged: Judged, now: datetime) -> None:
 
 
 def _require_calm(receiver: Receiver, judged: Judged, now: datetime) -> None:
-    """Late and repeated ones are not counted: replays of what was done hold no sender up.
+    """Late, repeated and ignored ones are not counted, and each other one when it first comes: neither
+    replays nor events that nothing is for hold a sender up.
 
     Raises: Refused `web.hook_rate`; the first one of a minute is logged.
     """
     lately = _lately(receiver, now).exclude(known_by="")
-    if lately.exclude(state=State.REPEATED).count() < PER_MINUTE:
+    counted = lately.exclude(state__in=(State.REPEATED, State.IGNORED))
+    before = receiver.deliveries.filter(at__lt=now - timedelta(minutes=1)).values("known_by")
+    if counted.exclude(known_by__in=before).order_by().values("known_by").distinct().count() < PER_MINUTE:
         return
     words = f"More than {PER_MINUTE} messages came in a minute."
     if not lately.filter(state=State.REFUSED, reason=words).exists():
@@ -224,6 +233,17 @@ def _require_calm(receiver: Receiver, judged: Judged, now: datetime) -> None:
     why = Refused("web.hook_rate", words, "Wait a minute.", 429)
     why.headers = {"Retry-After": "60"}  # type: ignore[attr-defined]
     raise why
+
+
+def _is_news(receiver: Receiver, judged: Judged, done: Outcome, now: datetime) -> bool:
+    """Whether an outcome is logged: of replays the first one of a minute, so that they push nothing out."""
+    lately = _lately(receiver, now).filter(state=done.state)
+    if done.state == State.REPEATED:
+        return not lately.exists()
+    if done.state == State.IGNORED and lately.count() >= PER_MINUTE:
+        return False
+    same = {"known_by": judged.known_by, "reason": one_line(done.reason, 300)}
+    return done.state == State.DONE or not lately.filter(**same).exists()
 
 
 def _repeated(receiver: Receiver, judged: Judged) -> Outcome | None:

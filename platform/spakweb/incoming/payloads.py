@@ -26,6 +26,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
 
 
+PUSHED = ("/ref", "/after")
+"""Where a push names its ref and its commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Push:
     """A ref that was moved, and the commit that it is at now; empty where the message does not say so."""
@@ -78,7 +82,7 @@ def at(payload: Any, path: str) -> Any:
     return payload
 
 
-def pushed(payload: Any, ref_at: str = "/ref", commit_at: str = "/after") -> Push:
+def pushed(payload: Any, ref_at: str, commit_at: str) -> Push:
     """The ref and the commit that a message names at these pointers. Zeros for a commit: the ref is gone."""
     ref, commit = at(payload, ref_at), at(payload, commit_at)
     name = one_line(ref, 255) if isinstance(ref, str) else ""

@@ -21,7 +21,6 @@ from spakweb.incoming import actions as incoming
 from spakweb.incoming import payloads
 from spakweb.incoming.actions import Message, Outcome, State
 from spakweb.incoming.models import Receiver
-from spakweb.incoming.payloads import Push
 from spakweb.runs import actions as runs
 from spakweb.runs import start_inputs, unsafe_text
 from spakweb.runs.models import ENDED
@@ -121,6 +120,12 @@ def remove(user: Any, trigger: Trigger) -> None:
         trigger.receiver.delete()
 
 
+def pointers(receiver: Receiver) -> tuple[str, str]:
+    """Where messages to a trigger name a ref and a commit."""
+    found: tuple[str, str] = Trigger.objects.values_list("ref_at", "commit_at").get(receiver=receiver)
+    return found
+
+
 def fire(receiver: Receiver, message: Message) -> Outcome:
     """What a message whose signature held does: a run, or why there is none.
 
@@ -128,18 +133,17 @@ def fire(receiver: Receiver, message: Message) -> Outcome:
     """
     rows = Trigger.objects.select_related("spec__team", "spec__head", "version", "person", "last_run")
     trigger = rows.get(receiver=receiver)
-    push = payloads.pushed(message.payload, trigger.ref_at, trigger.commit_at)
-    done = _fired(trigger, message, push)
+    done = _fired(trigger, message)
     if done.run is not None:
         Trigger.objects.filter(pk=trigger.pk).update(last_run=done.run)
         record(trigger.person, "trigger.started", trigger.name, trigger.team, run=done.run.key)
-    return Outcome(done.state, done.reason, done.run, push)
+    return done
 
 
-def _fired(trigger: Trigger, message: Message, push: Push) -> Outcome:
+def _fired(trigger: Trigger, message: Message) -> Outcome:
     if not trigger.active:
         return Outcome(State.HELD, "The trigger is off.")
-    if why := _unfit(trigger, message, push):
+    if why := _unfit(trigger, message):
         return Outcome(State.IGNORED, why)
     last = trigger.last_run
     if last is not None and last.state not in ENDED and not last.only_shown:
@@ -148,7 +152,7 @@ def _fired(trigger: Trigger, message: Message, push: Push) -> Outcome:
         return Outcome(State.HELD, "The spec is archived.")
     try:
         with transaction.atomic():
-            given = _given(trigger, message, push)
+            given = _given(trigger, message)
             run = runs.start(trigger.person, trigger.spec, labels=[f"trigger {trigger.name}"], **given)
     except (PermissionDenied, Http404):
         words = f"{trigger.person} may start no runs of the spec any more. The trigger is off."
@@ -158,8 +162,9 @@ def _fired(trigger: Trigger, message: Message, push: Push) -> Outcome:
     return Outcome(State.DONE, f"Started run {run.key}.", run)
 
 
-def _unfit(trigger: Trigger, message: Message, push: Push) -> str:
+def _unfit(trigger: Trigger, message: Message) -> str:
     """Why the message is not one that the trigger is for; empty where it is."""
+    push = message.push
     if trigger.event and trigger.event != message.event:
         return f"The trigger is for the event {trigger.event}."
     if trigger.ref and not (push.ref and refs.matches(_full(push.ref), trigger.ref)):
@@ -173,8 +178,9 @@ def _full(ref: str) -> str:
     return ref if ref.startswith("refs/") else refs.HEADS + ref
 
 
-def _given(trigger: Trigger, message: Message, push: Push) -> dict[str, Any]:
+def _given(trigger: Trigger, message: Message) -> dict[str, Any]:
     """What the run is started with, judged now. Raises: Refused, PermissionDenied."""
+    push = message.push
     version = _version(trigger)
     known = _known(trigger)
     _require_inputs(trigger, known)

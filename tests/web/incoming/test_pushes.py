@@ -196,6 +196,33 @@ def test_late_and_repeated_ones_are_logged_once_a_minute_and_hold_nothing_up(
     ]  # fmt: skip
 
 
+def test_ignored_ones_and_replays_of_what_did_nothing_hold_nothing_up(
+    opened: tuple[str, str], folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitHub signs no time: whoever has a message that was not done can send it for ever."""
+    monkeypatch.setattr(actions, "PER_MINUTE", 3)
+    address, secret = opened
+    for number in range(8):  # more than are logged
+        issue = json.dumps({"n": number}).encode()
+        answer = post(address, issue, github(secret, issue, "issues"))
+        assert (answer.status_code, answer.json()["state"]) == (200, "ignored")
+    assert Received.objects.filter(state="ignored").count() == 3
+    nameless = b'{"after": "x"}'  # a push without a ref is refused
+    for _ in range(8):
+        assert post(address, nameless, github(secret, nameless)).status_code == 422
+    assert Received.objects.filter(state="refused").count() == 1
+    for number, status in ((1, 200), (2, 200), (3, 429)):
+        body = push(n=number)
+        assert post(address, body, github(secret, body)).status_code == status
+    later = clock.now() + timedelta(minutes=2)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    for _ in range(4):  # it came first in a minute that is over
+        assert post(address, nameless, github(secret, nameless)).status_code == 422
+    for number, status in ((4, 200), (5, 200), (6, 200), (7, 429)):
+        body = push(n=number)
+        assert post(address, body, github(secret, body)).status_code == status
+
+
 def test_a_key_that_no_database_takes_is_no_receiver(opened: tuple[str, str]) -> None:
     """PostgreSQL refuses a NUL in a text, so it is not asked."""
     with CaptureQueriesContext(connection) as asked, pytest.raises(Refused) as why:
@@ -268,7 +295,7 @@ def test_the_log_is_bounded_and_what_was_done_is_remembered_longer(
     bodies_ = [push(n=number) for number in range(5)]
     for body in bodies_:
         post(address, body, github(secret, body))
-        post(address, b"{}", github(secret, b"{}", "issues"))
+        post(address, body[:-1] + b" }", github(secret, body[:-1] + b" }", "issues"))
         post(address, body, {"x-gitlab-token": "wrong"})
     assert Received.objects.filter(state="done").count() == 3
     assert Received.objects.exclude(state="done").exclude(known_by="").count() == 2

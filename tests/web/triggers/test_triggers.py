@@ -16,6 +16,7 @@ from spakweb import clock
 from spakweb.api.models import KeptAnswer
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
+from spakweb.incoming import actions as incoming
 from spakweb.incoming.models import Received, Receiver
 from spakweb.runs.models import Run, State
 from spakweb.sources import actions as sources
@@ -178,6 +179,31 @@ def test_files_of_the_source_at_the_commit_that_was_pushed(cast: Any, send: Send
         answer = send(sent)
         assert (answer.status_code, answer.json()["code"]) == (422, code)
     assert Run.objects.count() == 1
+
+
+def test_the_log_has_the_ref_that_the_trigger_names_whatever_became_of_the_message(send: Send) -> None:
+    about = {"ref_at": "/pr/ref", "commit_at": "/pr/sha", "ref": "topic"}
+    pull = {"ref": "refs/heads/main", "pr": {"ref": "topic", "sha": "c" * 40}}
+    assert send(body(**pull), **about).json()["state"] == "done"
+    assert send(body(**pull)).json()["state"] == "repeated"
+    assert send(body(n=2, **pull)).json()["state"] == "held"
+    end()
+    assert send(body(n=3, data={}, **pull)).status_code == 422
+    rows = Received.objects.values_list("state", "ref", "commit")
+    assert [row[0] for row in rows] == ["refused", "held", "repeated", "done"]
+    assert {row[1:] for row in rows} == {("topic", "c" * 40)}
+
+
+def test_a_captured_message_that_was_held_keeps_no_other_out(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incoming, "PER_MINUTE", 3)
+    send(body(n=1))
+    held = body(n=2)
+    assert [send(held).json()["state"] for _ in range(6)] == ["held"] * 6
+    assert Received.objects.filter(state="held").count() == 1
+    end()
+    assert send(body(n=3)).json()["state"] == "done"
 
 
 # ---- what begins none
