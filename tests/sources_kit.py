@@ -160,6 +160,7 @@ class Forge:
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         """Each request: method, path with query, headers by their small names."""
         self.pulls: list[dict[str, Any]] = []
+        """Of each what was sent, what is `shown` of it, and whether it is `open`."""
         self.instead: tuple[int, bytes] | None = None
         kept = self
 
@@ -176,7 +177,7 @@ class Forge:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_POST = do_GET
+            do_POST = do_PATCH = do_PUT = do_GET
 
             def log_message(self, *ignored: object) -> None:
                 pass
@@ -193,12 +194,16 @@ class Forge:
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         place, _, query = path.partition("?")
         asked = {name: values[0] for name, values in parse_qs(query).items()}
+        kind = "/pulls" if place.startswith("/repos/") else "/merge_requests"
+        place, _, number = place.partition(f"{kind}/")
+        place += kind if number else ""
+        next_one = len(self.pulls) + 1
         if place == "/repos/shop/app/pulls":
             if headers.get("authorization") != f"Bearer {self.TOKEN}":
                 return 401, b'{"message": "Bad credentials"}'
             assert headers["accept"] == "application/vnd.github+json" and headers["user-agent"]
             head, base, wanted = "head", "base", asked.get("head", "").removeprefix("shop:")
-            shown = {"html_url": f"{self.url}/shop/app/pull/{len(self.pulls) + 1}"}
+            shown = {"html_url": f"{self.url}/shop/app/pull/{next_one}", "number": next_one}
             taken = (422, b'{"message": "Validation Failed", "errors": [{"message": "it exists"}]}')
         elif place == "/projects":
             assert asked["search"] == "app" and asked["membership"] == "true"
@@ -210,16 +215,22 @@ class Forge:
             if headers.get("private-token") != self.TOKEN:
                 return 401, b'{"message": "401 Unauthorized"}'
             head, base, wanted = "source_branch", "target_branch", asked.get("source_branch", "")
-            shown = {"web_url": f"{self.url}/group/sub/app/-/merge_requests/{len(self.pulls) + 1}"}
+            web = f"{self.url}/group/sub/app/-/merge_requests/{next_one}"
+            shown = {"web_url": web, "iid": next_one, "id": 900 + next_one}
             taken = (409, b'{"message": ["Another open merge request already exists"]}')
         else:
             return 404, b'{"message": "Not Found"}'
         if method == "GET":
-            found = [one["shown"] for one in self.pulls if one[head] == wanted]
+            found = [one | one["shown"] for one in self.pulls if one[head] == wanted and one["open"]]
             return 200, json.dumps(found).encode()
         given = json.loads(body)
-        if any(one[head] == given[head] for one in self.pulls):
+        if number:
+            assert method == ("PATCH" if head == "head" else "PUT")
+            assert {*given} == {"title", "body" if head == "head" else "description"}
+            self.pulls[int(number) - 1] |= given
+            return 200, b"{}"
+        if any(one[head] == given[head] and one["open"] for one in self.pulls):
             return taken
         assert given["title"] and given[base]
-        self.pulls.append({**given, "shown": shown})
+        self.pulls.append({**given, "shown": shown, "open": True})
         return 201, json.dumps({**shown, "filler": "x" * 20_000}).encode()

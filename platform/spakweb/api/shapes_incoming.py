@@ -76,6 +76,7 @@ class FolderLine(serializers.Serializer):
         help_text="created, changed, removed, patch, conflict, invalid, wrong, waits, left or sent."
     )
     words = serializers.CharField()
+    pull_url = serializers.CharField(help_text="Where its pull request is; empty: it has none.")
 
 
 class FolderShape(serializers.Serializer):
@@ -90,7 +91,7 @@ class FolderShape(serializers.Serializer):
     state = serializers.CharField()
     error = serializers.CharField()
     commit = serializers.CharField()
-    pull_url = serializers.CharField()
+    pull_url = serializers.CharField(help_text="The pull request that was opened or updated last.")
     done_at = serializers.CharField(allow_null=True)
     result = FolderLine(many=True)
 
@@ -149,7 +150,7 @@ class Triggers(serializers.Serializer):
 TRIGGER_FIELDS = (
     *("name", "tag", "event", "ref", "mapping", "inputs", "source", "ref_at", "commit_at", "active"),
 )
-FOLDER_FIELDS = ("path", "out", "active", "state", "error", "commit", "pull_url", "result")
+FOLDER_FIELDS = ("path", "out", "active", "state", "error", "commit", "pull_url")
 
 
 def delivery_of(row: Received) -> dict[str, Any]:
@@ -177,6 +178,7 @@ def folder_of(row: Folder) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in FOLDER_FIELDS},
         "branch": row.short_branch,
+        "result": [{"pull_url": "", **line} for line in row.result],
         "person": str(row.person),
         "wanted": row.wanted_at is not None,
         "done_at": row.done_at.isoformat() if row.done_at else None,

@@ -1,14 +1,15 @@
-"""Versions that go out: one commit upon the branch that was fetched, as a push to it or as a pull request.
+"""Versions that go out: one commit of all upon the branch that was fetched, or a pull request for each spec.
 
-Only the files of the specs are in the commit. `in_the_way` says which of them have no place: where something
-else is than a plain file, or something above that is no folder. A branch that was moved meanwhile stays: the
-sync begins again.
+Only the files of the specs are in the commit. The branch of a pull request has the same name for every
+version of a spec: a newer one takes the place of what this platform pushed there, and the pull request that
+is open follows. A branch that somebody else pushed to is left. `in_the_way` says which of them have no place:
+where something else is than a plain file, or something above that is no folder. A branch that was moved
+meanwhile stays: the sync begins again.
 """
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 
 from spak.errors import RunError
 from spakweb.folders.models import Folder, FolderFile
@@ -16,17 +17,9 @@ from spakweb.sources import changes, fetching, forges, pushing, refs
 from spakweb.sources.git import Git
 from spakweb.text import one_line, plural
 
+CHANGED = "folder.pull_changed"
 PREFIX = "spak/specs-"
 """Of a branch that a pull request is of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The commit, and where it is: a branch of its own and its pull request, or neither."""
-
-    commit: str
-    branch: str = ""
-    pull_url: str = ""
 
 
 def whole(folder: Folder, row: FolderFile) -> str:
@@ -34,17 +27,33 @@ def whole(folder: Folder, row: FolderFile) -> str:
     return f"{folder.path}/{row.path}" if folder.path else row.path
 
 
-def give(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> Given:
-    """Raises: RunError `git.*`; Refused `git.forge`."""
+def give(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> str:
+    """The commit of all, on the folder's branch. Raises: RunError `git.*`."""
     made = _commit(git, folder, upon, rows)
-    if folder.out != Folder.Out.PULL:
-        pushing.give(git, made, folder.branch, upon)
-        return Given(made)
-    branch = f"{PREFIX}{made[:12]}"
-    pushing.give(git, made, refs.HEADS + branch)
-    title, text = _title(rows), _words(rows)
-    pull = forges.Pull(branch, folder.short_branch, title, text)
-    return Given(made, branch, forges.open_pull(folder.source, pull))
+    pushing.give(git, made, folder.branch, upon)
+    return made
+
+
+def propose(git: Git, folder: Folder, upon: str, row: FolderFile) -> None:
+    """Bring a spec's version into its pull request: the one that is open, or a new one. What the branch may
+    be at is kept before it is pushed, so that a worker that follows knows it.
+
+    Raises: RunError `folder.pull_changed`, `git.*`; Refused `git.forge`.
+    """
+    branch = f"{PREFIX}{folder.team.slug}-{row.spec.slug}"
+    ref = refs.HEADS + branch
+    made = _commit(git, folder, upon, [row])
+    tip = fetching.listed(git, [ref]).get(ref, "")
+    if tip not in ("", made, *row.pull_commits):
+        raise RunError(
+            CHANGED, f"somebody else pushed to {branch}",
+            "merge or close its pull request, and delete the branch",
+        )  # fmt: skip
+    row.pull_commits = [*filter(None, [tip]), made]
+    row.save(update_fields=["pull_commits"])
+    pushing.give(git, made, ref, tip)
+    pull = forges.Pull(branch, folder.short_branch, _title([row]), _words([row]))
+    row.pull_url = forges.open_pull(folder.source, pull, follow=True)
 
 
 def in_the_way(git: Git, commit: str, path: str) -> RunError | None:
@@ -74,7 +83,7 @@ def _commit(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> str:
             place = changes.quoted(whole(folder, row))
             stream.write(b"M 100644 inline %s\ndata %d\n%s\n" % (place, len(data), data))
         stream.write(b"\n")
-        git.local("fast-import", "--quiet", "--done", given=changes.ended(stream))
+        git.local("fast-import", "--quiet", "--force", "--done", given=changes.ended(stream))
     return fetching.commit_of(git, changes.AFTER)
 
 

@@ -59,8 +59,8 @@ class Folder(models.Model):
     result = models.JSONField(default=list, blank=True)
     """What the latest sync says of each file that is not as it was: path, spec, what, words."""
     done_at = models.DateTimeField(null=True, blank=True)
-    pull_branch = models.CharField(max_length=200, blank=True, default="")
     pull_url = models.CharField(max_length=500, blank=True, default="")
+    """Where the pull request is that was opened or updated last."""
 
     class Meta:
         indexes = (
@@ -100,6 +100,10 @@ class FolderFile(models.Model):
     """The patch that the file's text waits in."""
     sent = models.CharField(max_length=43, blank=True, default="")
     """The hash of the text that a pull request has."""
+    pull_url = models.CharField(max_length=500, blank=True, default="", db_default="")
+    """Where its pull request is, or was."""
+    pull_commits = models.JSONField(default=list, db_default=[], blank=True)
+    """What the branch of its pull request is at as far as this platform pushed it; two while it is pushed."""
 
     class Meta:
         ordering = ("path",)

@@ -22,7 +22,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404
 
-from spak.errors import UserError
+from spak.errors import RunError, UserError
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.folders import giving, reading, taking
@@ -111,14 +111,18 @@ def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | Non
         try:
             git.ends = time.monotonic() + settings.SOURCE_S  # the files took time of their own
             rows, blocked = _placed(git, folder, found.commit, taken.give)
-            lines = [*lines, *blocked]
-            if rows:
+            lines += blocked
+            if folder.out == Folder.Out.PULL:
+                for row in rows:
+                    hold.renew()
+                    git.ends = time.monotonic() + settings.SOURCE_S
+                    lines.append(_proposed(git, folder, found.commit, row, hold))
+                    done["pull_url"] = row.pull_url or folder.pull_url
+            elif rows:
                 hold.renew()
-                given = giving.give(git, folder, found.commit, rows)
+                done["commit"] = giving.give(git, folder, found.commit, rows)
                 hold.renew()
-                lines = [*lines, *_sent(given, rows)]
-                done |= {"pull_branch": given.branch, "pull_url": given.pull_url} if given.branch else {}
-                done |= {} if given.branch else {"commit": given.commit}
+                lines += [_sent(done["commit"], row) for row in rows]
         except UserError as why:
             error = why
     look = any(line.what not in QUIET for line in lines)
@@ -141,18 +145,28 @@ def _placed(
     return free_rows, lines
 
 
-def _sent(given: giving.Given, rows: list[FolderFile]) -> list[Line]:
-    lines = []
-    for row in rows:
-        head = row.spec.head
-        assert head is not None
-        row.seen = head
-        if given.branch:
-            row.sent = head.content_hash
-            words = f"Version {head.number} is in a pull request."
-        else:
-            row.there, row.base, row.sent, row.patch = head.content_hash, head, "", None
-            words = f"Version {head.number} went out as commit {given.commit[:12]}."
-        row.save(update_fields=["there", "base", "seen", "sent", "patch"])
-        lines.append(Line(row.path, "sent", words, row.spec.slug))
-    return lines
+def _sent(commit: str, row: FolderFile) -> Line:
+    head = row.spec.head
+    assert head is not None
+    row.there, row.base, row.seen, row.sent, row.patch = head.content_hash, head, head, "", None
+    row.save(update_fields=["there", "base", "seen", "sent", "patch"])
+    words = f"Version {head.number} went out as commit {commit[:12]}."
+    return Line(row.path, "sent", words, row.spec.slug)
+
+
+def _proposed(git: Git, folder: Folder, upon: str, row: FolderFile, hold: Hold) -> Line:
+    """Raises: RunError, Refused, Lost."""
+    head = row.spec.head
+    assert head is not None
+    try:
+        giving.propose(git, folder, upon, row)
+    except RunError as why:
+        if why.code != giving.CHANGED:
+            raise
+        words = f"Version {head.number} waits: {why.code}: {why.message}. {why.hint}."
+        return Line(row.path, "wrong", words, row.spec.slug, row.pull_url)
+    hold.renew()
+    row.seen, row.sent = head, head.content_hash
+    row.save(update_fields=["seen", "sent", "pull_url"])
+    words = f"Version {head.number} is in a pull request."
+    return Line(row.path, "sent", words, row.spec.slug, row.pull_url)

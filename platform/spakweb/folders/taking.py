@@ -9,7 +9,7 @@ What is to go out is given back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
@@ -39,10 +39,12 @@ class Line:
     what: str
     words: str
     spec: str = ""
+    pull_url: str = ""
+    """Where its pull request is."""
 
     def to_json(self) -> dict[str, str]:
         """As the row of the folder keeps it."""
-        return {"path": self.path, "what": self.what, "words": self.words, "spec": self.spec}
+        return asdict(self)
 
 
 class _Invalid(Exception):
@@ -239,7 +241,7 @@ class _Taking:
             return Line(row.path, "patch", f"Patch {row.patch.number} waits for review.", row.spec.slug)
         if row.sent == head.content_hash:
             words = f"Version {head.number} waits in a pull request."
-            return Line(row.path, "waits", words, row.spec.slug)
+            return Line(row.path, "waits", words, row.spec.slug, row.pull_url)
         words = "File and spec differ. The next version or push brings them together."
         if _strange(row):
             words = (

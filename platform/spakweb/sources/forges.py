@@ -1,7 +1,8 @@
 """Pull requests by the API of GitHub and of GitLab (merge requests there).
 
 Takes a source, a branch that is pushed, and the branch that it is to be merged into; gives the address of the
-pull request, the one that is open already where there is one: asking again does nothing. The address of the
+pull request, the one that is open already where there is one: asking again does nothing, or gives that one
+the title and text of now. The address of the
 API is judged as that of the repository is (SPAK_WEB_SOURCE_REACH). The token is sealed with the source and is
 in no record, log or message; of what the API answers only its own message is shown, without control
 characters.
@@ -87,8 +88,9 @@ def base_of(ref: str) -> str:
     return head
 
 
-def open_pull(source: Source, pull: Pull) -> str:
-    """The address of the pull request, opened if there is none.
+def open_pull(source: Source, pull: Pull, *, follow: bool = False) -> str:
+    """The address of the pull request, opened if there is none; with `follow` an open one gets this title and
+    text.
 
     Raises: RunError `git.pull_refused`, `git.credentials`, `git.reach`, `git.unreachable`, `git.sealed`.
     """
@@ -98,7 +100,7 @@ def open_pull(source: Source, pull: Pull) -> str:
     token = credentials.unseal(source.api_sealed or (source.sealed if address.kind == "https" else ""))
     if source.forge == GITHUB:
         owner = project.partition("/")[0]
-        place, found_at = f"{root}/repos/{project}/pulls", "html_url"
+        place, found_at, key, change = f"{root}/repos/{project}/pulls", "html_url", "number", "PATCH"
         asked = {"head": f"{owner}:{pull.head}", "base": pull.base, "state": "open"}
         given = {"title": pull.title, "head": pull.head, "base": pull.base, "body": pull.text}
         headers = {
@@ -110,6 +112,7 @@ def open_pull(source: Source, pull: Pull) -> str:
         headers = {"private-token": token} if token else {}
         number = _number(root, project, headers)
         place, found_at = f"{root}/projects/{number}/merge_requests", "web_url"
+        key, change = "iid", "PUT"
         asked = {"source_branch": pull.head, "target_branch": pull.base, "state": "opened"}
         given = {
             "source_branch": pull.head,
@@ -118,9 +121,16 @@ def open_pull(source: Source, pull: Pull) -> str:
             "description": pull.text,
         }
     known = _said(f"{place}?{urlencode(asked)}", headers, "")
+    sends = {**headers, "content-type": "application/json"}
     if isinstance(known, list) and known and (there := _address(known[0], found_at)):
+        words = {name: given[name] for name in ("title", "body", "description") if name in given}
+        if follow and any(known[0].get(name) != value for name, value in words.items()):
+            number = known[0].get(key)
+            if not isinstance(number, int):
+                raise _refused("its answer has no number of the pull request")
+            _said(f"{place}/{number}", sends, json.dumps(words), change)
         return there
-    made = _said(place, {**headers, "content-type": "application/json"}, json.dumps(given))
+    made = _said(place, sends, json.dumps(given))
     there = _address(made, found_at)
     if not there:
         raise _refused("its answer has no address of a pull request")
@@ -140,11 +150,11 @@ def _number(root: str, project: str, headers: Mapping[str, str]) -> int:
     raise _refused(f"the token is not a member of a project {project}")
 
 
-def _said(url: str, headers: Mapping[str, str], body: str) -> Any:
+def _said(url: str, headers: Mapping[str, str], body: str, method: str = "") -> Any:
     """What the API answers, as JSON."""
     done = outgoing.request(
         url, headers, body, reach=settings.SOURCE_REACH, resolve=addresses.look_up,
-        method="POST" if body else "GET", most_bytes=MOST_BYTES, timeout_s=TIMEOUT_S,
+        method=method or ("POST" if body else "GET"), most_bytes=MOST_BYTES, timeout_s=TIMEOUT_S,
     )  # fmt: skip
     if done.code == "http_request.reach":
         raise RunError("git.reach", done.why, "the operator permits it with SPAK_WEB_SOURCE_REACH")
@@ -202,7 +212,7 @@ def _usual(forge: str, address: Address) -> str:
 
 
 def _refused(why: str) -> RunError:
-    return RunError("git.pull_refused", f"no pull request was opened: {why}", "open it by hand")
+    return RunError("git.pull_refused", f"no pull request was opened or changed: {why}", "do it by hand")
 
 
 def _bad(message: str, hint: str) -> Refused:

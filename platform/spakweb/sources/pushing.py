@@ -1,4 +1,6 @@
-"""A commit that git has, given to a repository elsewhere: as a new branch, or on top of one. Never forced."""
+"""A commit that git has, given to a repository elsewhere: as a new branch, on top of one, or in the place of
+one that this platform made. Nothing that somebody else pushed is written over.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ RECEIVE = "--receive-pack=git -c core.hooksPath=/dev/null receive-pack"
 
 def give(git: Git, commit: str, ref: str, upon: str = "") -> None:
     """Bring a ref of the repository's to this commit: a new one, or with `upon` one that is at that commit.
-    A ref that is elsewhere stays; one that is at the commit already is left.
+    With `upon` the commit need not be on top of it: whoever asks knows whose it is. A ref that is elsewhere
+    stays; one that is at the commit already is left.
 
     Raises: RunError `git.branch_taken`, `git.push_refused`, `git.*`.
     """

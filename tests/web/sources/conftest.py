@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from folders_kit import Push
 from runs_kit import tables
 from sources_kit import Host, Repository
+from spakweb.folders import actions as folders
+from spakweb.folders.models import Folder
 from spakweb.runs.actions import start
 from spakweb.runs.models import Run
 from spakweb.sources import actions, addresses
@@ -71,3 +74,23 @@ def run_from(ground: None, cast: Any) -> Callable[..., Run]:
         return run
 
     return make
+
+
+@pytest.fixture
+def push(repository: Repository) -> Push:
+    """`push({"tune.spak": b"..."})`: the whole folder specs, in a commit on main upon the one before."""
+
+    def make(files: dict[str, Any], ref: str = "refs/heads/main") -> str:
+        entries = {"README.md": b"# App\n", "specs": ("040000", repository.tree(files))}
+        try:
+            parent = repository.head(ref)
+        except AssertionError:
+            parent = ""
+        return repository.commit(entries, ref, parent)
+
+    return make
+
+
+@pytest.fixture
+def folder(cast: Any, source: Source) -> Folder:
+    return folders.set_up(cast["alice"], source, "main", "specs", "commit")

@@ -96,6 +96,17 @@ def test_one_that_is_open_is_taken(cast: Any, changed: Run, forge: Forge) -> Non
     assert (pushed(row).pull_url, len(forge.pulls)) == (first, 1)
 
 
+def test_an_open_one_follows_where_it_is_asked_to(cast: Any, changed: Run, kind: str, forge: Forge) -> None:
+    source = Source.objects.get()
+    first = forges.open_pull(source, forges.Pull("spak/a", "main", "One", "first"))
+    body = "body" if kind == "github" else "description"
+    for follow, title in ((False, "One"), (True, "Two"), (True, "Two")):
+        again = forges.open_pull(source, forges.Pull("spak/a", "main", "Two", "next"), follow=follow)
+        assert (again, forge.pulls[0]["title"], len(forge.pulls)) == (first, title, 1)
+    assert forge.pulls[0][body] == "next"
+    assert [method for method, _, _ in forge.asked].count("PATCH" if kind == "github" else "PUT") == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [((403, b'{"message": "Resource not accessible"}'), "git.credentials: the API answered 403: Resource"),

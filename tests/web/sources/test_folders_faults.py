@@ -1,0 +1,186 @@
+"""Folders that are gone, forced, huge or slow, workers that die, and people who lost their role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from folders_kit import Push, changed, of, spec, synced
+from sources_kit import Host, Repository, git
+from spakweb import clock
+from spakweb.audit.models import Event
+from spakweb.folders import actions, queue, reading, steps, taking
+from spakweb.folders.models import Folder
+from spakweb.sources.models import Source
+from spakweb.specs.models import Spec
+from spakweb.teams.models import Membership
+
+
+def test_a_history_that_was_forced_is_read_by_its_texts(
+    cast: Any, folder: Folder, push: Push, repository: Repository
+) -> None:
+    push({"tune.spak": spec()})
+    synced(folder)
+    inner = ("040000", repository.tree({"tune.spak": spec(path="anew")}))
+    forced = repository.commit({"specs": inner})  # upon nothing
+    assert synced(folder) == [("tune.spak", "changed")] and folder.commit == forced
+
+
+@pytest.mark.parametrize("what", ["branch", "repository", "folder", "away"])
+def test_what_is_gone_is_told_and_changes_nothing(
+    what: str, cast: Any, folder: Folder, push: Push, repository: Repository, host: Host
+) -> None:
+    push({"tune.spak": spec()})
+    synced(folder)
+    if what == "branch":
+        git(repository.folder, "update-ref", "-d", "refs/heads/main")
+    elif what == "repository":
+        repository.folder.rename(repository.folder.with_name("moved.git"))
+    elif what == "folder":
+        repository.commit({"README.md": b"x"})
+    else:
+        host.instead = lambda path: 503
+    found = synced(folder)
+    assert of("tune").head.number == 1 and of("tune").archived_at is None
+    if what == "folder":
+        assert found == [("tune.spak", "removed")]
+    elif what == "away":
+        assert (folder.tries, folder.state) == (1, "same") and folder.wanted_at and folder.not_before
+        Folder.objects.update(tries=steps.TRIES, not_before=None)
+        steps.sync(folder.pk)
+        folder.refresh_from_db()
+        assert folder.state == "failed" and folder.error.startswith("git.unreachable")
+    else:
+        assert folder.state == "failed" and folder.error.startswith(("git.ref_unknown", "git.gone"))
+        assert Event.objects.filter(action="source.folder_failed").count() == 1
+        synced(folder)
+        assert Event.objects.filter(action="source.folder_failed").count() == 1
+
+
+def test_too_many_files_change_nothing(folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST", 2)
+    push({f"s{number}.spak": spec() for number in range(3)})
+    synced(folder)
+    assert folder.state == "failed" and folder.error.startswith("folder.files")
+    assert Spec.objects.filter(slug__startswith="s").count() == 2  # the two teams' own
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_who_lost_the_role_turns_it_off(role: str, cast: Any, folder: Folder, push: Push) -> None:
+    push({"tune.spak": spec()})
+    Membership.objects.filter(user=cast["alice"]).update(role=role)
+    synced(folder)
+    assert (folder.active, folder.state) == (False, "failed") and "Syncing is off" in folder.error
+    assert not Spec.objects.filter(slug="tune").exists()
+    assert queue.want(Folder.objects.filter(pk=folder.pk)) == 0
+
+
+def test_one_worker_at_a_time_and_one_that_died_is_followed(
+    folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push({"tune.spak": spec()})
+    Folder.objects.update(claimed_at=clock.now())
+    assert synced(folder) == [] and not Spec.objects.filter(slug="tune").exists()
+    later = clock.now() + queue.LOST + queue.LOST
+    monkeypatch.setattr("django.conf.settings.SOURCE_S", 1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert synced(folder) == [("tune.spak", "created")]
+
+
+MANY = {f"s{number}.spak": spec() for number in range(4)}
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], list[str]]:
+    """`slow(time)`: each new file takes that long from now on; gives those that were done, as they come."""
+    made: list[str] = []
+    now, usual = clock.now(), taking._Taking._one
+
+    def make(each: timedelta) -> list[str]:
+        def late(self: Any, path: str, text: str) -> Any:
+            done = usual(self, path, text)
+            made.extend([path] if done is not None else [])
+            at = now + each * len(made)
+            monkeypatch.setattr(clock, "now", lambda: at)
+            assert not queue.free().exists()
+            return done
+
+        monkeypatch.setattr(taking._Taking, "_one", late)
+        return made
+
+    return make
+
+
+def test_a_sync_that_takes_long_stays_in_the_hand_of_its_worker(
+    folder: Folder, push: Push, slow: Callable[[timedelta], list[str]]
+) -> None:
+    push(MANY)
+    slow(timedelta(seconds=170))
+    assert synced(folder) == [(path, "created") for path in MANY]
+    assert (folder.claimed_at, folder.wanted_at, folder.state) == (None, None, "same")
+
+
+def test_a_sync_ends_in_the_end_and_the_next_one_goes_on(
+    folder: Folder, push: Push, slow: Callable[[timedelta], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(MANY)
+    monkeypatch.setattr(queue, "LONGEST", timedelta(seconds=300))
+    made = slow(timedelta(seconds=170))
+    synced(folder)
+    assert made == ["s0.spak", "s1.spak"]
+    assert folder.wanted_at and folder.not_before and (folder.tries, folder.claimed_at) == (1, None)
+    assert synced(folder) == [("s2.spak", "created"), ("s3.spak", "created")]
+    push({**MANY, **{f"t{number}.spak": spec() for number in range(3)}})
+    Folder.objects.update(wanted_at=clock.now(), tries=steps.TRIES)  # one time after the other
+    steps.sync(folder.pk)
+    folder.refresh_from_db()
+    assert made[-1] == "t1.spak" and folder.state == "failed"
+    assert folder.error == "folder.late: the sync took longer than 5 minutes"
+
+
+@pytest.mark.parametrize("when", ["files", "before", "after"])
+def test_a_folder_that_is_removed_meanwhile_stops_its_sync(
+    when: str, cast: Any, source: Source, folder: Folder, push: Push, repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    at = push({"tune.spak": spec()})
+    synced(folder)
+    changed(cast["bob"], "tune", spec(path="bob"))
+    if when == "files":
+        at = push({"a.spak": spec(), "b.spak": spec(), "tune.spak": spec()})
+    where, name = {
+        "files": (taking._Taking, "_one"), "before": (steps.taking, "take"), "after": (steps.giving, "give")
+    }[when]  # fmt: skip
+    usual, calls = getattr(where, name), []
+
+    def then_removed(*given: Any) -> Any:
+        done = usual(*given)
+        if not calls:
+            actions.remove(cast["alice"], source)
+        calls.append(done)
+        return done
+
+    monkeypatch.setattr(where, name, then_removed)
+    queue.want(Folder.objects.filter(pk=folder.pk))
+    steps.sync(folder.pk)
+    assert len(calls) == 1 and not Folder.objects.exists()
+    assert (repository.head() == at) == (when != "after")
+    assert Spec.objects.filter(slug__in=("a", "b")).count() == (when == "files")
+    assert not Event.objects.filter(action="source.folder_synced", pk__gt=last_removed()).exists()
+
+
+def last_removed() -> int:
+    return Event.objects.get(action="source.folder_removed").pk
+
+
+def test_no_hook_filter_or_attribute_of_the_repository_has_a_say(
+    folder: Folder, push: Push, repository: Repository, tmp_path: Any
+) -> None:
+    trap = tmp_path / "trap"
+    push({"tune.spak": spec(), ".gitattributes": b"*.spak filter=evil text eol=crlf export-ignore\n"})
+    git(repository.folder, "config", "filter.evil.smudge", f"touch {trap}")
+    assert synced(folder) == [("tune.spak", "created")]
+    assert of("tune").head.text.encode() == spec() and not trap.exists()
