@@ -90,3 +90,8 @@ def test_a_plan_outside_the_tools_comes_back_with_the_reason(tmp_path: Path) -> 
         code, ended = answer(tmp_path, "let me think about that")
         assert code == code_expected
     assert ended["refusal"]["error"]["code"] == "answer.not_json", "RETRIES bounds different refusals"
+
+
+def test_the_kernel_is_that_of_the_problem_attention() -> None:
+    """The example is copied with its folder, so the file is there twice."""
+    assert (EXAMPLES.parent / "problems/attention.cu").read_text() == KERNEL

@@ -330,15 +330,7 @@ class PatchDropEdit(View):
         """Drop an edit of the newest revision: the next one is without it, and its checks run. Needs the
         scope review."""
         found = find_patch(request, team, spec, number)
-        given = self.given(request, shapes.DropRequest)
-
-        def work() -> Response:
-            place, why = given["edit"] - 1, given.get("why", "")
-            return _revised(
-                request, lambda: actions.drop_edit(request.user, found, given["revision"], place, why)
-            )
-
-        return once(request, work)
+        return _of_one_edit(request, found, self.given(request, shapes.DropRequest), actions.drop_edit)
 
 
 class PatchKeepEdit(View):
@@ -349,15 +341,13 @@ class PatchKeepEdit(View):
         """Keep one edit of the newest revision: the next one has it alone, and its checks run. Needs the
         scope review."""
         found = find_patch(request, team, spec, number)
-        given = self.given(request, shapes.DropRequest)
+        return _of_one_edit(request, found, self.given(request, shapes.DropRequest), actions.keep_edit)
 
-        def work() -> Response:
-            place, why = given["edit"] - 1, given.get("why", "")
-            return _revised(
-                request, lambda: actions.keep_edit(request.user, found, given["revision"], place, why)
-            )
 
-        return once(request, work)
+def _of_one_edit(request: Request, patch: Patch, given: dict[str, Any], act: Callable[..., Any]) -> Response:
+    """The next revision, by an action about one edit."""
+    seen, place, why = given["revision"], given["edit"] - 1, given.get("why", "")
+    return once(request, lambda: _revised(request, lambda: act(request.user, patch, seen, place, why)))
 
 
 class PatchFork(View):
