@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -137,6 +138,30 @@ def test_a_list_of_runs(cli: Cli, ended: str, runs: Path) -> None:
     assert done.json == {"runs": [{"run": ended, "state": "succeeded", "task": "Hello", "problem": ""}]}
     assert cli("runs").out == f"{ended}  succeeded  Hello\n"
     assert cli("runs", "--runs-dir", "nowhere", "--json").json == {"runs": []}
+
+
+def test_a_success_that_nothing_checked_is_not_called_one(
+    cli: Cli, runs: Path, ended: str, tmp_path: Path
+) -> None:
+    """As on the platform's pages. The document of --json and the exit code keep the state."""
+    (tmp_path / "bare.spak").write_text('task Bare { step one: tool.list_files { path: "." } }')
+    done = cli("run", "bare.spak")
+    assert done.code == 0 and re.search(r"^run \S+: completed, unchecked in TASK Bare$", done.err, re.M)
+    bare = max(path.name for path in runs.iterdir() if path.name != ended)
+    assert cli("show", bare, "--json").json["state"] == "succeeded"
+    assert "checked" not in cli("show", bare, "--json").json
+    assert f"run {bare}: completed, unchecked" in cli("show", bare).err
+    assert f"run {ended}: succeeded" in cli("show", ended).err
+    listed = f"{ended}  succeeded            Hello\n{bare}  completed, unchecked Bare\n"
+    assert cli("runs").out == listed
+    rows = cli("runs", "--json").json["runs"]
+    assert [(row["state"], set(row)) for row in rows] == [
+        ("succeeded", {"run", "state", "task", "problem"})
+    ] * 2
+    cli("report", bare, "-o", "r.html")
+    assert "completed, unchecked" in (tmp_path / "r.html").read_text()
+    (runs / bare / "context.json").unlink()  # the ledger knows it as well
+    assert cli("runs").out == listed
 
 
 def test_one_damaged_run_does_not_hide_the_others(cli: Cli, ended: str, runs: Path) -> None:

@@ -20,6 +20,7 @@ from spak.runner import View, view
 from spak.runner.perform import prompt_of
 from spak.runner.repeats import OtherPrompts
 from spak.runner.views.causes import Trail
+from spak.runner.views.quality import judges
 
 MAX_LISTED = 20
 
@@ -38,11 +39,12 @@ def view_of(root: Path, run: str) -> View:
     """The view of a run as its ledger has it now; it may be moving."""
     reader = FileLedgers(root).reader(run)
     try:
-        found, trail, others = Replay(), Trail(), OtherPrompts()
+        found, trail, others, checked = Replay(), Trail(), OtherPrompts(), False
         for record, _ in reader.read():
             found.feed(record)
             trail.feed(record)
             others.feed(record)
+            checked = checked or judges(record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -54,7 +56,7 @@ def view_of(root: Path, run: str) -> View:
         budgets = None if found.rules is None else found.rules.program.budgets
         cause = trail.sentence()
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
-        seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found))
+        seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=checked)
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()

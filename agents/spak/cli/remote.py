@@ -140,7 +140,10 @@ def _shown(run: RemoteRun, as_json: bool) -> int:
         common.emit(run.document)
     else:
         words = f" in TASK {run.task}" if run.task else ""
-        common.say(f"run {run.key}: {run.state}{words}")
+        from spak.runner.views.run_json import UNCHECKED
+
+        unchecked = run.state == "succeeded" and run.document.get("checked") is False
+        common.say(f"run {run.key}: {UNCHECKED if unchecked else run.state}{words}")
         if run.why:
             common.say(f"  {run.why}")
         if not run.ended:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -11,7 +11,7 @@ import click
 from spak.cli import common
 from spak.runner import View
 from spak.runner.history import Attempted
-from spak.runner.views.quality import Quality
+from spak.runner.views.quality import Quality, judges
 from spak.runner.views.report import Facts, Proof, lines, report, since_best
 
 STOPPED = {
@@ -78,6 +78,7 @@ def read(root: Path, run: str) -> Read:
     try:
         replay, history, trail, quality = Replay(), History(), Trail(), Quality()
         evidence: dict[str, object] = {}
+        judged = False
         genesis = None
         for record, _ in reader.read():
             replay.feed(record)
@@ -87,6 +88,7 @@ def read(root: Path, run: str) -> Read:
             history.feed(record)
             trail.feed(record)
             quality.feed(record)
+            judged = judged or judges(record)
             metrics = record.body.get("metrics") if record.kind == "act" else None
             if isinstance(metrics, dict):
                 evidence |= {
@@ -95,6 +97,7 @@ def read(root: Path, run: str) -> Read:
         replay.finish()
         checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
         seen = view(run, replay.state, reader.head, reader.count, "paused", cause=trail.sentence())
+        seen = replace(seen, checked=judged)
     finally:
         reader.close()
     host = (genesis or {}).get("host", {})

@@ -29,13 +29,15 @@ def command(clean: bool, delete: tuple[str, ...], runs_dir: Path | None, as_json
     if clean:
         return _cleaned([path.name for path in left if remove(path)], as_json)
     rows = [_row(root, name) for name in FileLedgers(root).runs()]
+    words = [row.pop("word") for row in rows]
     if as_json:
         common.emit({"runs": rows})
         return 0
     if not rows:
         common.say(f"no runs in {root}\nnext: spak run FILE")
-    for row in rows:
-        common.out(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
+    wide = max((10, *(len(word) for word in words)))
+    for row, word in zip(rows, words, strict=True):
+        common.out(f"{row['run']}  {word:<{wide}} {row['task']}")
     if left:
         common.say(
             f"{len(left)} never began or are half deleted: `spak runs --clean` removes what is left of them"
@@ -66,19 +68,23 @@ def _cleaned(names: list[str], as_json: bool) -> int:
 
 
 def _row(root: Path, name: str) -> dict[str, Any]:
-    """A run from its projection; where the ledger has gone on since, from the ledger itself."""
+    """A run from its projection; where the ledger has gone on since, from the ledger itself. `word` is its
+    state as people read it, or the problem."""
     from spak.cli import reading
+    from spak.runner.views.run_json import UNCHECKED
 
     folder = root / name
     try:
         projection = folder / "context.json"
         if projection.stat().st_mtime_ns >= (folder / "trace.jsonl").stat().st_mtime_ns:
             found = json.loads(projection.read_text(encoding="utf-8"))
-            return {"run": name, "state": found["state"], "task": found["task"], "problem": ""}
+            state = found["state"]
+            word = UNCHECKED if state == "succeeded" and found.get("checked") is False else state
+            return {"run": name, "state": state, "task": found["task"], "problem": "", "word": word}
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no projection, or none that can be read: the ledger knows
     try:
         seen = reading.view_of(root, name)
     except UserError as error:
-        return {"run": name, "state": "", "task": "", "problem": error.code}
-    return {"run": name, "state": seen.state, "task": seen.task, "problem": ""}
+        return {"run": name, "state": "", "task": "", "problem": error.code, "word": error.code}
+    return {"run": name, "state": seen.state, "task": seen.task, "problem": "", "word": seen.word}

@@ -39,6 +39,7 @@ from spak.runner import Host, Run, Stop, View, laws, view
 from spak.runner.blobs import expand
 from spak.runner.secret_guard import found_in
 from spak.runner.views import causes
+from spak.runner.views.quality import judges
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
 from spak.workspace import Workspace
@@ -73,10 +74,12 @@ class Session:
         prompt = self.run.performer.prompt(self.run.pending()) if waits else None
         ledger = self.run.ledger
         budgets = self.run.rules.program.budgets
-        unhappy = state.ended and state.status != "succeeded"
+        good = state.ended and state.status == "succeeded"
+        checked = any(judges(record) for record, _ in ledger.read()) if good else None
+        unhappy = state.ended and not good
         cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
         seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
-        seen = replace(seen, recorded=self.run.history.others.to_json())
+        seen = replace(seen, recorded=self.run.history.others.to_json(), checked=checked)
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:

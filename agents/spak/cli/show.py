@@ -131,7 +131,7 @@ def _print(seen: View, with_registers: bool) -> None:
     from spak.runner.views.report import plural
 
     say = common.say
-    say(f"run {seen.run}: {seen.state}" + (f" in TASK {seen.task}" if seen.task else ""))
+    say(f"run {seen.run}: {seen.word}" + (f" in TASK {seen.task}" if seen.task else ""))
     say(f"  records {seen.records}, summary {seen.summary_hash}")
     for name in (
         "baseline_ms",

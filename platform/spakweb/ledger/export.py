@@ -10,6 +10,7 @@ import os
 import tempfile
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +28,7 @@ from spak.records import decode
 from spak.runner import view
 from spak.runner.history import Attempted, History, rules_of
 from spak.runner.views.causes import Trail
-from spak.runner.views.quality import Quality
+from spak.runner.views.quality import Quality, judges
 from spak.runner.views.report import Facts, Proof, lines, report
 from spak.runner.views.run_json import View
 from spak.workspace.pushed import push
@@ -265,6 +266,7 @@ def _parts(run: Run) -> Told:
     walk, replayed, history = Walk(exported=False, blobs=reader.blobs), Replay(), History()
     trail, quality = Trail(), Quality()
     host: dict[str, Any] = {}
+    judged = False
     for record, line in reader.read():
         walk.feed(line)
         replayed.feed(record)
@@ -274,9 +276,11 @@ def _parts(run: Run) -> Told:
         history.feed(record)
         trail.feed(record)
         quality.feed(record)
+        judged = judged or judges(record)
     replayed.finish()
     checked_ = walk.report()
     seen = view(run.key, replayed.state, run.head, run.count, "paused", cause=trail.sentence())
+    seen = replace(seen, checked=judged)
     equal = replayed.difference is None
     proof = Proof(checked_.ok, equal, checked_.records, checked_.head, replayed.state.summary)
     facts = Facts(title=run.name, machine=host.get("toolchain") or {})

@@ -79,7 +79,7 @@ class Projection:
             self._commit(record)
         elif record.authority == "proposal":
             self._spend(record.side, record.task)
-            self.data["checks"] += record.kind == Kind.ACT and bool({"facts", "status"} & record.body.keys())
+            self.data["checks"] += quality.judges(record)
             if record.kind == Kind.ACT and record.task in self.data["nodes"]:
                 self.data["nodes"][record.task]["exited"] = count(record.body.get("exit")) > 0
             if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person

@@ -87,6 +87,16 @@ def counted(record: Record) -> dict[str, int]:
     return {**_axioms(record.body), **_scored(record.side)}
 
 
+def judges(record: Record) -> bool:
+    """Whether the record is what a validator or a condition says of the work. A success without any such
+    record is one by its own account alone."""
+    return (
+        record.authority == Authority.PROPOSAL
+        and record.kind == Kind.ACT
+        and bool({"facts", "status"} & record.body.keys())
+    )
+
+
 def share(part: int, whole: int) -> float | None:
     """A part of a whole, from 0 to 1; None where the whole is 0."""
     return part / whole if whole else None

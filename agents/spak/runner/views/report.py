@@ -105,7 +105,7 @@ def report(
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(facts.title)}: {escape(view.run)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.state)}</p>",
+        f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.word)}</p>",
         _headline(view),
         *(["<h2>The metric over the candidates</h2>", plot(rows, baseline(view.metrics))] if rows else []),
         *(

@@ -16,6 +16,9 @@ from spak.ports import Prompt
 from spak.program import Budgets
 from spak.runner.views.causes import reworded
 
+UNCHECKED = "completed, unchecked"
+"""The word for a run that succeeded though nothing checked its result."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -36,10 +39,18 @@ class View:
     registers: Mapping[str, Any] = field(default_factory=dict)
     monitors: tuple[Mapping[str, Any], ...] = ()
     """What the policy's folds hold (spak.policy.history.monitors); shown with the registers."""
+    checked: bool | None = None
+    """Whether anything checked the result; None where nobody looked. No document has it."""
+
+    @property
+    def word(self) -> str:
+        """The state as people read it: a success that nothing checked is not called one."""
+        return UNCHECKED if self.state == "succeeded" and self.checked is False else self.state
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
         """The view as `run --json` prints it."""
         value = asdict(self)
+        del value["checked"]
         if not with_registers:
             del value["registers"], value["monitors"]
         return value
@@ -205,6 +216,7 @@ def context(view_: View, state: State, last_tool_output: str = "") -> dict[str, 
         "run": view_.run,
         "task_state": "READY" if state.status == "new" else TASK_STATES[view_.state],
         "state": view_.state,
+        "checked": view_.checked,
         "task": state.r0.task,
         "step_pointer": state.r0.step,
         "attempt": state.r0.attempt,
