@@ -31,6 +31,16 @@ class Files {
     });
     this.whole = box.querySelector("[data-whole]");
     this.whole.addEventListener("click", () => this.bring(this.collect, true));
+    this.takeEarly();
+  }
+
+  // What was dropped or chosen before this script was here.
+  takeEarly() {
+    window.early?.end();
+    this.drop.classList.remove("over");
+    const tops = window.early?.items;
+    if (tops?.length) this.bring((counted) => fromDrop(tops, counted));
+    else for (const input of box.querySelectorAll("[type=file]")) this.chosen(input);
   }
 
   chosen(input) {

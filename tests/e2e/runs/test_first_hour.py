@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from platform_kit import ROOT, START_S, Up, Watched, environment, kept
 from process_kit import start
@@ -306,3 +306,34 @@ def test_too_much_and_what_cannot_be_read_is_told_before_it_is_sent(person: Pers
     page.evaluate("window.go()")
     expect(note).to_contain_text("gone.txt changed or went away while it was read")
     expect(page.locator("button:has-text('Start the run')")).to_be_enabled()
+
+
+@pytest.mark.parametrize("how", ["dropped", "chosen"])
+def test_files_that_come_before_the_script_has_loaded_are_taken(
+    person: Person, tmp_path: Path, how: str
+) -> None:
+    alice = person()
+    page, held = alice.page, list[Route]()
+    page.route("**/bundles/start*.js", lambda route: held.append(route))
+    with page.expect_request("**/bundles/start*.js"):
+        page.goto(f"{alice.url}{TEAM}/specs/hello/run/", wait_until="commit")
+    zone = page.locator("#run-files .drop")
+    expect(zone).to_be_visible()
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "a.py").write_text("x")
+    if how == "dropped":
+        zone.scroll_into_view_if_needed()
+        box = zone.bounding_box()
+        assert box
+        at = {"x": box["x"] + 20, "y": box["y"] + 20}
+        files = {"items": [], "files": [str(tmp_path / "shop")], "dragOperationsMask": 1}
+        session = page.context.new_cdp_session(page)
+        for kind in ("dragEnter", "dragOver", "drop"):
+            session.send("Input.dispatchDragEvent", {"type": kind, **at, "data": files})
+        expect(page.locator("#run-files [data-note]")).to_contain_text("still loading")
+    else:
+        page.set_input_files("#run-files [multiple]", tmp_path / "shop" / "a.py")
+    for route in held:
+        route.continue_()
+    expect(page.locator("#run-files [data-note]")).to_have_text("Uploaded 1 file.")
+    expect(page.locator("#run-files [data-brought] b")).to_have_text("shop" if how == "dropped" else "a.py")

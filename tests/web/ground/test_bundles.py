@@ -98,4 +98,4 @@ def test_pages_name_every_bundle_and_no_source() -> None:
     pages = "".join(file.read_text() for file in (ROOT / "templates").rglob("*.html"))
     named = set(re.findall(r"static '(bundles/[^']+)'", pages))
     assert named == set(bundles.NAMES)
-    assert set(re.findall(r"static '(js/[^']+)'", pages)) == {"js/shell.js"}
+    assert set(re.findall(r"static '(js/[^']+)'", pages)) == {"js/shell.js", "js/start/early.js"}
