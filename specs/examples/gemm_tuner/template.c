@@ -2,8 +2,14 @@
 // of this text (the `instantiate` tool does that), and each has a default below.
 //
 //   WIDTH    floats in one vector;  VECTORS: vectors of a row of C held in registers;  ROWS: rows of C held
-//   PACK     1: the columns of B that a block needs are copied together first; 0: they are read where they are
+//   ORDER    DOWN: a strip of columns of C is computed from top to bottom, then the next; ACROSS: a band of rows
+//            from left to right, then the next
+//   PACK     1: the columns of B that a strip needs are copied together first (DOWN only); 0: they are read where
+//            they are
 //   UNROLL   steps of the sum that are written out
+
+#define DOWN 1
+#define ACROSS 2
 
 #ifndef WIDTH
 #define WIDTH 8
@@ -14,8 +20,14 @@
 #ifndef ROWS
 #define ROWS 4
 #endif
+#ifndef ORDER
+#define ORDER DOWN
+#endif
 #ifndef PACK
-#define PACK 1
+#define PACK (ORDER == DOWN)
+#endif
+#if PACK && ORDER != DOWN
+#error "PACK needs ORDER DOWN"
 #endif
 #ifndef UNROLL
 #define UNROLL 1
@@ -28,7 +40,9 @@
 
 typedef float vec __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 
+#if ORDER == DOWN
 static float panel[MOST * COLUMNS];
+#endif
 
 #define BLOCK(name, rows)                                                                       \
     static void name(long n, long step, const float *A, const float *B, float *C) {             \
@@ -47,8 +61,9 @@ BLOCK(rows, ROWS)
 BLOCK(row, 1)
 
 void gemm(long n, const float *A, const float *B, float *C) {
-    long j = 0;
-    for (; j + COLUMNS <= n; j += COLUMNS) {
+    long whole = n - n % COLUMNS;
+#if ORDER == DOWN
+    for (long j = 0; j < whole; j += COLUMNS) {
         const float *from = B + j;
         long step = n, i = 0;
         if (PACK && n <= MOST) {
@@ -62,8 +77,17 @@ void gemm(long n, const float *A, const float *B, float *C) {
         for (; i < n; i++)
             row(n, step, A + i * n, from, C + i * n + j);
     }
+#else
+    long i = 0;
+    for (; i + ROWS <= n; i += ROWS)
+        for (long j = 0; j < whole; j += COLUMNS)
+            rows(n, n, A + i * n, B + j, C + i * n + j);
+    for (; i < n; i++)
+        for (long j = 0; j < whole; j += COLUMNS)
+            row(n, n, A + i * n, B + j, C + i * n + j);
+#endif
     for (long i = 0; i < n; i++)
-        for (long rest = j; rest < n; rest++) {
+        for (long rest = whole; rest < n; rest++) {
             float sum = 0.0f;
             for (long k = 0; k < n; k++)
                 sum += A[i * n + k] * B[k * n + rest];
