@@ -79,13 +79,13 @@ def timeout_option(function: F) -> F:
     """The option `--timeout S` of commands that advance a run."""
     return click.option(
         "--timeout",
-        type=_Seconds(),
+        type=Seconds(),
         metavar="S",
         help="Stop advancing after S seconds; the run can be resumed.",
     )(function)
 
 
-class _Seconds(click.FloatRange):
+class Seconds(click.FloatRange):
     """Seconds from 0 to a year: what a timer can be set to."""
 
     def __init__(self) -> None:

@@ -1,18 +1,23 @@
-"""`spak problem check FILE...`: problems that profilers measure by."""
+"""`spak problem check` and `spak problem measure`: problems that profilers measure by, and their spaces."""
 
 from __future__ import annotations
 
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spak.cli import common
+from spak.errors import UsageError
 
 if TYPE_CHECKING:
+    from spak.spaces.measure import Place, Progress
     from spak.validators.problems.check import Found
+
+REPORT_S = 10.0
+"""Seconds between two lines about the progress of a measurement."""
 
 
 @click.group()
@@ -57,6 +62,136 @@ def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -
     elif not wrong:
         common.say(f"ok: {plural(len(files), 'file')}")
     return 3 if wrong else 0
+
+
+@command.command("measure")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--out", "path", required=True, type=click.Path(path_type=Path), help="The cache to write, NAME.jsonl.gz."
+)
+@click.option(
+    "--template",
+    type=click.Path(path_type=Path),
+    help="The kernel with parameters; the default is NAME_template.c next to NAME.py.",
+)
+@click.option(
+    "--space",
+    type=click.Path(path_type=Path),
+    help="The parameters as JSON; the default is NAME_space.json next to NAME.py.",
+)
+@click.option(
+    "--n", type=click.IntRange(min=1), help="The size; the default is the one the problem times at."
+)
+@click.option(
+    "--timeout", type=common.Seconds(), metavar="S", help="Stop after S seconds; the same command continues."
+)
+@common.json_option
+def measure_command(
+    file: Path,
+    path: Path,
+    template: Path | None,
+    space: Path | None,
+    n: int | None,
+    timeout: float | None,
+    as_json: bool,
+) -> int:
+    """Measure every point of a space of kernels for the problem in FILE, into a cache.
+
+    The same command continues where an earlier one was stopped or killed. Exit 0 when all points are
+    measured, 6 when it stopped before."""
+    import time
+
+    from spak.spaces import measure
+    from spak.validators import launch
+
+    template = template or file.with_name(f"{file.stem}_template.c")
+    space = space or file.with_name(f"{file.stem}_space.json")
+    task = measure.Task(
+        problem=(file.name, common.read_input(file)),
+        template=(template.name, common.read_input(template)),
+        space=_space(space),
+        n=n or 0,
+    )
+    ends = None if timeout is None else time.monotonic() + timeout
+    done: Progress | None = None
+    shown = 0.0
+
+    def report(progress: Progress) -> None:
+        nonlocal done, shown
+        done = progress
+        if not as_json and time.monotonic() >= shown:
+            shown = time.monotonic() + REPORT_S
+            common.say(_course(progress))
+
+    with tempfile.TemporaryDirectory(dir=launch.scratch()) as folder:
+        try:
+            late = (lambda: False) if ends is None else (lambda: time.monotonic() >= ends)
+            done = measure.measure(task, _place(Path(folder)), path, report, late)
+        except KeyboardInterrupt:
+            common.say("interrupted")
+    whole = done is not None and done.done == done.header.points
+    if as_json:
+        common.emit(_document(path, done, whole))
+    elif done is not None:
+        common.say(_course(done))
+    if not as_json:
+        common.say(f"ok: {path}" if whole else "stopped; the same command continues")
+    return 0 if whole else 6
+
+
+def _space(path: Path) -> dict[str, Any]:
+    """Raises: UsageError `usage.file`, `tuner.space`."""
+    import json
+
+    try:
+        found = json.loads(common.read_input(path))
+    except (ValueError, RecursionError) as error:
+        raise UsageError("tuner.space", f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError("tuner.space", f"{path} is not an object of parameters")
+    return found
+
+
+def _place(folder: Path) -> Place:
+    """What a measurement works with. Raises: UnavailableError."""
+    from spak import config
+    from spak.cli.report import processor
+    from spak.spaces.measure import Place
+
+    folder.chmod(0o755)
+    settings = config.settings()
+    return Place(
+        launcher=config.box(settings),
+        toolchain=config.toolchain(settings.binds),
+        limits=settings.limits,
+        folder=folder,
+        cpu=processor(),
+        compiler=config.versions().get("gcc", ""),
+    )
+
+
+def _course(progress: Progress) -> str:
+    """How far a measurement is, for people."""
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in progress.counts().items())
+    parts = [f"{progress.done:,} of {progress.header.points:,} points ({counts})"]
+    best = progress.best()
+    if best is not None:
+        parts.append(f"best {best.median_ns / 1000:,.1f} us")
+    if progress.done < progress.header.points and progress.left_s is not None:
+        seconds = progress.left_s
+        parts.append(f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left")
+    return "; ".join(parts)
+
+
+def _document(path: Path, progress: Progress | None, whole: bool) -> dict[str, Any]:
+    best = progress.best() if progress else None
+    return {
+        "cache": str(path) if whole else None,
+        "points": progress.header.points if progress else None,
+        "done": progress.done if progress else 0,
+        "outcomes": progress.counts() if progress else {},
+        "best": {"params": best.params, "median_ns": best.median_ns} if best else None,
+    }
 
 
 def _findings(text: str, source: str, name: str) -> list[Found]:

@@ -70,14 +70,21 @@ class Tolerance:
 
         wanted = reference.astype(np.float64)
         off = np.abs(output.astype(np.float64) - wanted)
-        allowed = self.abs + self.rel * np.abs(wanted)
-        if self.ulp and output.dtype.kind == "f":
-            step = np.spacing(np.abs(reference).astype(output.dtype)).astype(np.float64)
-            allowed = np.maximum(allowed, self.ulp * step)
-        wrong = ~(off <= allowed)
+        wrong = ~(off <= self.allowed(reference, output.dtype))
         if output.dtype.kind in "iu":  # beyond 2^53 float64 would call different integers equal
             wrong |= (off == 0) & (output.astype(np.int64) != reference)
         return off, wrong
+
+    def allowed(self, reference: NDArray[Any], kind: Any) -> NDArray[np.float64]:
+        """How far each number of an output of that type may be from the reference."""
+        import numpy as np
+
+        wanted = np.abs(reference.astype(np.float64))
+        found = self.abs + self.rel * wanted
+        if self.ulp and np.dtype(kind).kind == "f":
+            step = np.spacing(np.abs(reference).astype(kind)).astype(np.float64)
+            found = np.maximum(found, self.ulp * step)
+        return found
 
     def __str__(self) -> str:
         parts = [f"{name} {value:g}" for name in ("abs", "rel", "ulp") if (value := getattr(self, name))]
