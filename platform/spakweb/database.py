@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from spakweb.environment import BadSetting
 
+DATABASE = "spak.sqlite3"
+"""The name of SQLite's file in the data folder."""
 EXPECTED = "postgresql://user:password@host:5432/name?sslmode=verify-full, or nothing for SQLite"
 OF_TLS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"})
 """What may stand after the question mark, for PostgreSQL's own client."""
@@ -59,7 +61,7 @@ LIMITS = Limits()
 def database(address: str, data: Path, limits: Limits = LIMITS) -> dict[str, Any]:
     """The settings of the database at an address; SQLite in the data folder without one."""
     if not address:
-        return sqlite(data / "spak.sqlite3")
+        return sqlite(data / DATABASE)
     try:
         parts = urlsplit(address)
         port = parts.port

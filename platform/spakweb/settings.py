@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spak.lang.limits import MAX_BYTES
+from spak.ledger.private import keep_folder
 from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
 from spakweb.environment import BadSetting, flag, folders, number, operators_law, origin, reach, text, words
@@ -46,7 +47,7 @@ def secret_key() -> str:
         raise BadSetting("SPAK_WEB_SECRET_KEY", "is not set", "50 random characters or more", _NEW_KEY)
     file = DATA_DIR / "secret_key"
     try:
-        DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+        keep_folder(DATA_DIR)
         if restoring.there(DATA_DIR) and not file.exists():
             return secrets.token_urlsafe(50)  # for this command alone: the restore brings the key
         if not file.exists():

@@ -92,14 +92,14 @@ def test_files_of_secrets_are_the_same_by_scan_and_by_walk(tmp_path: Path) -> No
     (tmp_path / "ws/.netrc").symlink_to("app/main.py")
     space = Workspace(tmp_path / "ws", tmp_path / "store")
     wanted = NAMES | {"ca.pem", *below}
-    assert set(space.secret_files()) == wanted
+    assert set(space.secrets.files()) == wanted
     space.snapshot()
-    assert set(space.secret_files()) == wanted
+    assert set(space.secrets.files()) == wanted
     (tmp_path / "ws/app/new.key.pem").write_text("x")
-    assert set(space.secret_files()) == wanted, "as the last scan saw it"
-    assert set(space.secret_files(fresh=True)) == wanted | {"app/new.key.pem"}
+    assert set(space.secrets.files()) == wanted, "as the last scan saw it"
+    assert set(space.secrets.files(fresh=True)) == wanted | {"app/new.key.pem"}
     space.begin("a")
-    assert set(space.secret_files()) == wanted | {"app/new.key.pem"}
+    assert set(space.secrets.files()) == wanted | {"app/new.key.pem"}
 
 
 def test_the_reader_leaves_out_public_keys_and_what_the_operator_shows(tmp_path: Path) -> None:
@@ -350,9 +350,9 @@ def test_another_name_of_a_secret_file_is_masked_too(tmp_path: Path) -> None:
 def test_a_folder_called_secrets_keeps_all_but_code(tmp_path: Path) -> None:
     folder = laid(tmp_path / "ws", {"secrets/key": "hunter2-long\n", "secrets/__init__.py": "x = 1\n"})
     space = Workspace(folder, tmp_path / "store")
-    assert set(space.secret_files()) == {"secrets/key"}
+    assert set(space.secrets.files()) == {"secrets/key"}
     space.snapshot()
-    assert set(space.secret_files()) == {"secrets/key"}
+    assert set(space.secrets.files()) == {"secrets/key"}
 
 
 def test_a_secret_stays_masked_where_a_folder_above_it_was_renamed(tmp_path: Path) -> None:

@@ -178,8 +178,11 @@ def guarded(group: click.Group) -> int:
 def runs_dir(given: Path | None) -> Path:
     """Where runs live: the flag, else spak.toml and the environment."""
     from spak import config
+    from spak.ledger.private import close
 
-    return given if given is not None else config.settings().runs_dir
+    root = given if given is not None else config.settings().runs_dir
+    close(root)
+    return root
 
 
 def find_run(selector: str, given: Path | None) -> tuple[Path, str]:

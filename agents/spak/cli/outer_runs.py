@@ -16,6 +16,7 @@ from spak.cli.cells import Cells
 from spak.errors import OuterError, UnavailableError, UserError
 from spak.lang import ast
 from spak.lang.imports import settings_of
+from spak.ledger.private import open_file
 from spak.outer.analyze import Trace, read
 from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance, settled
 from spak.outer.experiments import Cell, Done
@@ -162,7 +163,8 @@ def copy_policy(spec: Path, folder: Path) -> None:
     if whole.policy and entry is not None and isinstance(entry.value, ast.Text) and not entry.value.long:
         path = folder / entry.value.value
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(whole.policy, encoding="utf-8")
+        with open_file(path, "w", encoding="utf-8") as file:
+            file.write(whole.policy)
 
 
 def power(campaign: Campaign) -> None:
@@ -268,5 +270,6 @@ class _Pairs:
     def _written(self, text: str) -> Path:
         path = self.folder / f"{spec_hash(text)[:16]}.spak"
         if not path.is_file():
-            path.write_text(text, encoding="utf-8")
+            with open_file(path, "w", encoding="utf-8") as file:
+                file.write(text)
         return path

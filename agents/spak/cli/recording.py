@@ -15,6 +15,7 @@ from spak import canon
 from spak.cli import common
 from spak.errors import SpakError, UnavailableError
 from spak.ledger.files import FileLedgers
+from spak.ledger.private import open_file
 from spak.llm import Redactor
 from spak.llm.recorded import Recorded, Recording, contents, read
 from spak.llm.settings import Choice
@@ -37,7 +38,7 @@ class Answers:
         """Write them into the folder of a run, durably, in the place of what is there."""
         aside = folder / (FILE + ".new")
         data = canon.dumps({"name": self.name, "answers": [item.to_json() for item in self.items]})
-        with aside.open("wb") as file:
+        with open_file(aside, "wb") as file:
             file.write(data + b"\n")
             file.flush()
             os.fsync(file.fileno())

@@ -118,7 +118,7 @@ def _has_ended(trace: Path) -> bool:
 def _make(folder: Path) -> int:
     """The lock of a new folder; again where somebody who cleaned up was quicker than the lock."""
     while True:
-        make_folder(folder, parents=True)
+        make_folder(folder)
         try:
             (folder / STORE).mkdir()
             fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -334,7 +334,8 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         host = _answered(host, root / parent)
     with making(folder):
         if (root / parent / recording.FILE).is_file():
-            shutil.copyfile(root / parent / recording.FILE, folder / recording.FILE)
+            with open_file(folder / recording.FILE, "wb") as file:
+                file.write((root / parent / recording.FILE).read_bytes())
         for kept in ("store", "blobs"):
             if (root / parent / kept).is_dir():
                 shutil.copytree(root / parent / kept, folder / kept, dirs_exist_ok=True)

@@ -311,7 +311,6 @@ class FileLedgers:
 def _make_folder(folder: Path) -> bool:
     """True when the folder is ours and new."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
         make_folder(folder)
     except FileExistsError:
         return False

@@ -14,7 +14,7 @@ from spak.ledger.blobs import FileBlobs
 from spak.ledger.chain import check_run_id
 from spak.ledger.faults import typed
 from spak.ledger.lease import Lease
-from spak.ledger.private import open_file
+from spak.ledger.private import keep_folder, open_file
 from spak.ledger.scan import TRACE, fsync_folder, scan_file
 
 _ASIDE = ".import-"
@@ -30,7 +30,7 @@ class FileIntake:
         from tempfile import mkdtemp
 
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            keep_folder(root)
             _sweep(root)
             self._folder = Path(mkdtemp(prefix=_ASIDE, dir=root))
             self._lease = Lease.take(self._folder / "lock", "being imported")

@@ -116,7 +116,7 @@ class Performer:
     def secret_guard(self) -> SecretGuard:
         """What tools do not see of the workspace, and no record holds."""
         if self._secret_guard is None or self._secret_guard.host is not self.host:
-            self._secret_guard = SecretGuard(self.host, self.workspace)
+            self._secret_guard = SecretGuard(self.host, self.workspace, self.rules.r3)
         return self._secret_guard
 
     @property

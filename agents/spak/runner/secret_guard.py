@@ -3,20 +3,21 @@ folder of runs, where a run works in the folder that holds it.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
 (spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
-`redactor` takes the values that stand in them out of whatever becomes a record or is shown. Values are kept
-in memory as long as the process lives, so a file that a tool renamed or removed is still kept out; `recall`
-adds those that only git's history still has (spak.runner.secret_history).
+`redactor` takes the values that stand in them out of whatever becomes a record or is shown. What is in such a
+file is followed by its SHA-256, in a list in the workspace's store: a file with the same content is masked
+wherever it lies later, by whoever works there then, and its values stay known. `recall` adds the values that
+only git's history still has (spak.runner.secret_history).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spak.cancel import Token
 from spak.commandline import places
@@ -33,7 +34,8 @@ from spak.runner import secret_history, secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
 from spak.workspace import Workspace
-from spak.workspace.secret_files import Mark, called, mark, other_names, walk
+from spak.workspace.secret_files import Mark, called, content, mark, other_names, walk
+from spak.workspace.secret_list import Content
 
 _SECRET = Name("/secret")
 GIT_CONFIG = ".git/config"
@@ -41,10 +43,10 @@ _SETTLED_NS = 100_000_000
 
 
 class SecretGuard:
-    """For one workspace, as long as a process works in it."""
+    """For one workspace, as long as a process works in it; `first` is the root that the run began with."""
 
-    def __init__(self, host: Host, workspace: Workspace) -> None:
-        self.host, self._workspace = host, workspace
+    def __init__(self, host: Host, workspace: Workspace, first: str = "") -> None:
+        self.host, self._workspace, self._first = host, workspace, first
         self.redactor: Redacting | None = host.redactor
         self._reader = Reader(workspace.directory, host.shown_secrets)
         self._seen: frozenset[str] = frozenset()
@@ -59,7 +61,11 @@ class SecretGuard:
         self._paths: tuple[str, ...] = ()
         self._marks: dict[str, Mark] = {}
         """Which files were masked, by where they lay: a job may rename a folder above one, after which its
-        name says no secret any more."""
+        name says no secret any more. Found without reading, and where nothing is followed."""
+        self._followed: Mapping[str, int] | None = None
+        """What is in the list, digest and bytes; None before it was read."""
+        self._public: set[str] = set()
+        """Contents that are not followed: they lie in ordinary files too."""
 
     def recall(self, effect: Effect, lock: int, cancel: Token) -> None:
         """Know what stood in files of secrets that git's history has, before a job of this effect runs: the
@@ -81,14 +87,58 @@ class SecretGuard:
             self._renew()
 
     def look(self, fresh: bool = False) -> None:
-        """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
-        named = self._workspace.secret_files(fresh)
+        """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step.
+
+        Raises: RunError `workspace.*` where it cannot be kept which; LedgerError `ledger.lost_lease`.
+        """
+        begins = self._followed is None
+        followed = self._take_up() if self._followed is None else self._followed
+        named = self._workspace.secrets.files(fresh)
         root = self._workspace.directory
         still = {path for path, held in self._marks.items() if held == mark(root, path)}
         moved = called(root, [held for path, held in self._marks.items() if path not in still])
-        found, values = self._reader.read({*named, *still, *moved, *other_names(root, named)})
+        again = self._workspace.secrets.holding(followed) if begins or self._workspace.secrets.scanned else ()
+        found, values = self._reader.read({*named, *still, *moved, *again, *other_names(root, named)})
         self._paths = found
         self._marks = {path: held for path in found if (held := mark(root, path)) is not None}
+        self._learn(values)
+        self._follow(followed)
+
+    def _take_up(self) -> Mapping[str, int]:
+        """What was masked here before, and know the values in it."""
+        kept, values = [], []
+        contents, listed = self._workspace.secrets.followed(self._first)
+        for item in contents:
+            if self._reader.shows(item.path):
+                continue
+            data = self._workspace.secrets.stored(item.digest, secret_values.MAX_BYTES) or b""
+            if not secret_values.is_public(item.path, data):
+                kept.append(item)
+                values.append(_in_order(secret_values.values(item.path, data)))
+        self._learn(dict.fromkeys(_in_turn(values)).keys())
+        self._followed = {item.digest: item.size for item in kept}
+        if self._first and not listed:
+            self._workspace.secrets.follow(kept)
+        return self._followed
+
+    def _follow(self, followed: Mapping[str, int]) -> None:
+        """Keep what is in the files that are masked now, but what lies in an ordinary file too."""
+        new = {
+            item.digest: item
+            for item in self._reader.contents()
+            if item.digest not in followed and item.digest not in self._public
+        }
+        if not new:
+            return
+        hidden = set(self._paths)
+        for item in tuple(new.values()):
+            if not hidden.issuperset(self._workspace.secrets.holding({item.digest: item.size})):
+                self._public.add(item.digest)
+                del new[item.digest]
+        self._workspace.secrets.follow(new.values())
+        self._followed = {**followed, **{item.digest: item.size for item in new.values()}}
+
+    def _learn(self, values: Set[str]) -> None:
         if not values <= self._seen:
             self._values += tuple(
                 value for value in values if value not in self._seen and is_distinctive(value)
@@ -141,50 +191,82 @@ class SecretGuard:
         return self.redactor.value(facts) if self._known and self.redactor is not None else facts
 
 
+class _Read(NamedTuple):
+    """One file, as it was when it was last read."""
+
+    mark: tuple[int, ...]
+    values: Sequence[str] | None
+    """None where it holds public keys alone."""
+    content: Content | None
+    """None where it cannot be read, or is empty."""
+
+
 class Reader:
     """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none."""
 
     def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
         self._root, self._shown = root, shown
         self._place = str(root)
-        self._known: dict[str, tuple[tuple[int, ...], Sequence[str] | None]] = {}
+        self._known: dict[str, _Read] = {}
+        self._last: tuple[Content, ...] = ()
 
     def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
         shortest first: a file that holds thousands puts none of another's out of mind."""
-        found, values = [], []
+        found: dict[str, _Read] = {}
         for path in sorted(paths):
-            if any(fnmatchcase(path, pattern) for pattern in self._shown):
-                continue
-            held = self._values(path)
-            if held is not None:
-                found.append(path)
-                values.append(held)
-        values.append(self._values(GIT_CONFIG) or ())  # which git needs, so that it is not masked
+            read = None if self.shows(path) else self._read(path)
+            if read is not None and read.values is not None:
+                found[path] = read
+        git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
+        values = [read.values or () for read in (*found.values(), git) if read is not None]
         self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
-        in_turn = chain.from_iterable(zip_longest(*values))
-        return tuple(found), dict.fromkeys(value for value in in_turn if value is not None).keys()
+        self._last = tuple(read.content for read in found.values() if read.content is not None)
+        return tuple(found), dict.fromkeys(_in_turn(values)).keys()
 
-    def _values(self, path: str) -> Sequence[str] | None:
-        """The values in a file; None where it holds public keys alone."""
+    def contents(self) -> tuple[Content, ...]:
+        """What was in those that were read last."""
+        return self._last
+
+    def shows(self, path: str) -> bool:
+        """Whether the operator says that it is none."""
+        return any(fnmatchcase(path, pattern) for pattern in self._shown)
+
+    def _read(self, path: str) -> _Read | None:
         try:
             info = os.lstat(f"{self._place}/{path}")
         except OSError:
             return None
         mark = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         known = self._known.get(path)
-        if known is not None and known[0] == mark:
-            return known[1]
+        if known is not None and known.mark == mark:
+            return known
         try:
             data = beneath.read_beneath(self._root, path, secret_values.MAX_BYTES)
         except (UserError, OSError):
             data = b""
-        public = secret_values.is_public(path, data)
-        held_ = secret_values.of_git(data) if path == GIT_CONFIG else secret_values.values(path, data)
-        held = None if public else sorted(held_, key=lambda item: (len(item), item))
+        if path == GIT_CONFIG:
+            read = _Read(mark, _in_order(secret_values.of_git(data)), None)
+        elif secret_values.is_public(path, data):
+            read = _Read(mark, None, None)
+        else:
+            held = content(self._root, path) if info.st_size else None
+            kept = Content(path, *held) if held is not None and held[1] else None
+            read = _Read(mark, _in_order(secret_values.values(path, data)), kept)
         if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
-            self._known[path] = mark, held
-        return held
+            self._known[path] = read
+        return read
+
+
+def _in_order(values: Iterable[str]) -> Sequence[str]:
+    """The shortest first."""
+    return sorted(values, key=lambda item: (len(item), item))
+
+
+def _in_turn(values: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The first of each, then the second of each, and so on."""
+    found = chain.from_iterable(zip_longest(*values))
+    return (value for value in found if value is not None)
 
 
 def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], Set[str]]:

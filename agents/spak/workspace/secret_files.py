@@ -1,16 +1,22 @@
 """Files of secrets below a folder, by their names alone: for whoever has no scan of it.
 
 Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, relative to it.
-No link is followed and no file is opened; a folder that cannot be read holds none that anybody could read.
+No link is followed; a folder that cannot be read holds none that anybody could read. No file is opened but by
+`content` and `lying`, which find what was in one elsewhere.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Collection, Iterator
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from spak.commandline import places
+from spak.errors import UserError
+from spak.files import beneath
+from spak.workspace.store import CHUNK, name
 
 MOST = 400_000
 """Names that are looked at."""
@@ -83,16 +89,52 @@ def other_names(root: Path, paths: Collection[str]) -> tuple[str, ...]:
 def called(root: Path, wanted: Collection[Mark]) -> dict[str, Mark]:
     """The paths below the folder at which these files lie."""
     found: dict[str, Mark] = {}
+    for path in _files(root) if wanted else ():
+        held = mark(root, path)
+        if held is not None and held in wanted:
+            found[path] = held
+    return found
+
+
+def content(root: Path, path: str) -> tuple[str, int] | None:
+    """The digest of what a file holds, and how many bytes; None where it cannot be read."""
+    hashing = hashlib.sha256()
+    size = 0
+    try:
+        fd, _ = beneath.open_beneath(root, path)
+        with os.fdopen(fd, "rb") as file:
+            while chunk := file.read(CHUNK):
+                hashing.update(chunk)
+                size += len(chunk)
+    except (UserError, OSError):
+        return None
+    return name(hashing), size
+
+
+def lying(root: Path, wanted: Mapping[str, int], skip: Collection[str] = ()) -> tuple[str, ...]:
+    """The paths at which one of these contents lies, by digest and bytes; `skip` are names at the top."""
+    sizes = set(wanted.values())
+    found = []
+    for path in _files(root, skip) if wanted else ():
+        try:
+            info = (root / path).lstat()
+        except OSError:
+            continue
+        if stat.S_ISREG(info.st_mode) and info.st_size in sizes:
+            held = content(root, path)
+            if held is not None and held[0] in wanted:
+                found.append(path)
+    return tuple(found)
+
+
+def _files(root: Path, skip: Collection[str] = ()) -> Iterator[str]:
+    """All paths below the folder that lead to no folder, but for git's at the top."""
     left = MOST
-    for folder, folders, files in os.walk(root) if wanted else ():
+    for folder, folders, files in os.walk(root):
         if Path(folder) == root:
-            folders[:] = [name for name in folders if not places.of_git(name)]
+            folders[:] = [name for name in folders if name not in skip and not places.of_git(name)]
         left -= len(files)
         if left < 0:
             break
-        for name in files:
-            path = os.path.relpath(os.path.join(folder, name), root)  # noqa: PTH118 - many
-            held = mark(root, path)
-            if held is not None and held in wanted:
-                found[path] = held
-    return found
+        for filename in files:
+            yield os.path.relpath(os.path.join(folder, filename), root)  # noqa: PTH118 - many

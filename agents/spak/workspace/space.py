@@ -30,7 +30,7 @@ from spak.workspace.apply import Applier
 from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
-from spak.workspace.secret_files import walk
+from spak.workspace.secrets import Secrets
 from spak.workspace.store import Store
 from spak.workspace.tree import (
     Bounds,
@@ -42,7 +42,6 @@ from spak.workspace.tree import (
     content_at,
     differences,
     load,
-    secret_files,
     specials,
 )
 from spak.workspace.unpack import Limits, unpack
@@ -93,6 +92,12 @@ class Workspace:
         """Names at the top of the folder that are no part of it: where runs are kept."""
         return self._skip
 
+    @property
+    def secrets(self) -> Secrets:
+        """Its files of secrets."""
+        tree = self._base if self._state == "open" else None
+        return Secrets(self._store, self._scanner, self.directory, self._skip, self.lock, tree)
+
     # ---- looking -----------------------------------------------------------------------------------
 
     def snapshot(self) -> str:
@@ -110,14 +115,6 @@ class Workspace:
         """
         self._store.look()
         return content_at(self._store, root, path)
-
-    def secret_files(self, fresh: bool = False) -> tuple[str, ...]:
-        """Paths of files that are of secrets by their names. Within a step that may write as it began; else
-        as the last scan saw it, or as it is now if there was none or it must be `fresh`."""
-        tree = self._base if self._state == "open" else None
-        if tree is None and not fresh:
-            tree = self._scanner.last
-        return secret_files(tree) if tree is not None else walk(self.directory, self._skip)
 
     def pending(self) -> Preimage | None:
         """The effect under way and the root to return to, as the disk has it."""

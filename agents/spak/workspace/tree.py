@@ -28,6 +28,7 @@ from spak.cancel import Cancel, check
 from spak.commandline import places
 from spak.errors import RunError
 from spak.workspace.disk import Disk
+from spak.workspace.secret_list import Content
 from spak.workspace.store import CHUNK, Store, name
 
 TREE = b"spak-tree 1\0"
@@ -52,6 +53,8 @@ class Node:
     """Inode and ctime of a file that was scanned."""
     secrets: tuple[str, ...] | None = None
     """Of a folder: what `secret_files` found, so that it looks at what changed and at nothing else."""
+    holds: tuple[Mapping[str, int], tuple[str, ...]] | None = None
+    """Of a folder: what `holding` found, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +356,31 @@ def secret_files(folder: Node) -> tuple[str, ...]:
                 found += [f"{filename}/{path}" for path in below]
         folder.secrets = tuple(found)
     return folder.secrets
+
+
+def secret_contents(root: Node) -> tuple[Content, ...]:
+    """What lies in files of secrets by their names, and in no other file of the tree; nothing empty."""
+    paths = {path: at(root, path) for path in sorted(secret_files(root))}
+    found = {path: node for path, node in paths.items() if node is not None and node.size}
+    shown = holding(root, {node.digest: node.size for node in found.values()})
+    public = {node.digest for path in shown if path not in found and (node := at(root, path)) is not None}
+    return tuple(
+        Content(path, node.digest, node.size) for path, node in found.items() if node.digest not in public
+    )
+
+
+def holding(folder: Node, wanted: Mapping[str, int]) -> tuple[str, ...]:
+    """Paths of files below a folder whose content is one of these, by digest; fast where it is the same
+    mapping again."""
+    if folder.holds is None or folder.holds[0] is not wanted:
+        found: list[str] = []
+        for filename, node in folder.children.items():
+            if node.kind == "f" and node.digest in wanted:
+                found.append(filename)
+            elif node.kind == "d":
+                found += [f"{filename}/{path}" for path in holding(node, wanted)]
+        folder.holds = wanted, tuple(found)
+    return folder.holds[1]
 
 
 def _files(folder: Node) -> Iterator[str]:

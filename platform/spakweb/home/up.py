@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NoReturn
 
+from spak.ledger.private import FILE, keep_folder
+from spakweb.database import DATABASE
 from spakweb.errors import Refused
 
 STOP_S = 5.0
@@ -54,11 +56,25 @@ class Child:
     starts: list[float] = field(default_factory=list)
 
 
+def _close_database(data: Path) -> None:
+    """SQLite's files are ours alone, also in a folder that somebody else made. What SQLite makes beside the
+    database gets its mode. Raises: OSError."""
+    for name in ("", "-wal", "-shm"):
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if name else os.O_CREAT)
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(data / f"{DATABASE}{name}", flags, FILE)
+            try:
+                os.fchmod(fd, FILE)
+            finally:
+                os.close(fd)
+
+
 @contextlib.contextmanager
 def only_one(data: Path, address: str) -> Iterator[None]:
     """Holds the folder's lock. Raises: Refused `web.running`, `web.data`."""
     try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        keep_folder(data)
+        _close_database(data)
         opened = (data / "up.lock").open("a+")
     except OSError as error:
         raise no_place(data, error) from error

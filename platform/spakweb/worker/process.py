@@ -19,6 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from spak.ledger.private import keep_folder
+
 STOP_S = 3.0
 AGAIN_S = 1.0
 """How often a database that does not answer at the beginning is asked again."""
@@ -34,7 +36,7 @@ def only_worker(data: Path, name: str) -> Iterator[str]:
 
     Raises: TimeoutError when it lives.
     """
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    keep_folder(data)
     with (data / "worker.lock").open("a+") as file:
         ends = time.monotonic() + LOCK_S
         while True:

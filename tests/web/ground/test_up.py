@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sqlite3
+import stat
 import time
 import urllib.request
 from pathlib import Path
@@ -129,6 +130,19 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="Nothing can be written") as found, only_one(data, "here"):
             pass
         assert (found.value.code, bool(found.value.hint)) == ("web.data", True)
+
+
+def test_the_data_are_its_owners_alone(tmp_path: Path) -> None:
+    """Also those of an older version, and in a folder that somebody named and left open."""
+    ours, theirs = tmp_path / ".spak/platform", tmp_path / "data"
+    for data in (ours, theirs):
+        data.mkdir(parents=True, mode=0o755)
+        (data / "spak.sqlite3-wal").touch(mode=0o644)
+        with only_one(data, "here"):
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.glob("spak.*")}
+            assert modes == {"spak.sqlite3": 0o600, "spak.sqlite3-wal": 0o600}
+    modes = {str(path): stat.S_IMODE(path.stat().st_mode) for path in (ours.parent, ours, theirs)}
+    assert list(modes.values()) == [0o700, 0o700, 0o755]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "no.such.host.invalid"])
