@@ -1,4 +1,5 @@
-"""WebSockets are opened by our own pages alone: the whole origin is compared, not only the host.
+"""WebSockets are opened by our own pages alone, and streams of events with a session are: the whole origin is
+compared, not only the host.
 
 Takes a handshake; closes it unless its Origin is the scheme, host and port that the request itself was sent
 to, or one of SPAK_WEB_ORIGINS. The host must be one of SPAK_WEB_HOSTS, as for pages. A handshake without an
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
+from django.http import HttpRequest
 from django.http.request import split_domain_port, validate_host
 
 PORTS = {"http": 80, "https": 443}
@@ -47,6 +49,19 @@ def allowed(scope: Any) -> bool:
     domain, _ = split_domain_port(hosts[0])
     known = bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
     return known and origin == parts(f"{_scheme(scope, dict(headers))}://{hosts[0]}")
+
+
+def foreign(request: HttpRequest) -> bool:
+    """Whether a page of another origin asks with the person's session: its Origin says so, or Sec-Fetch-Site
+    where a browser sends no Origin. A program with a token comes from anywhere."""
+    if "Authorization" in request.headers:
+        return False
+    origin = request.headers.get("Origin")
+    if origin is None:
+        return request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
+    found = parts(origin)
+    ours = (f"{request.scheme}://{request.get_host()}", *settings.CSRF_TRUSTED_ORIGINS)
+    return found is None or found not in map(parts, ours)
 
 
 def parts(origin: str) -> tuple[str, str, int] | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+from spak import unseen
 from spak.errors import SpakError, UsageError
 from spak.inputs import open_input
 
@@ -24,15 +25,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_INPUT = 16 << 20
 """Bytes of an input file; what is larger is no spec, answer or artifact."""
-
-_BEYOND = (*range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""DEL, C1 controls, line separators and marks of direction: JSON leaves them as they are."""
-_WRITTEN_OUT = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    for code in (*range(0x20), *_BEYOND)
-    if chr(code) not in "\n\t"
-}
-_IN_JSON = {code: f"\\u{code:04x}" for code in _BEYOND}
 
 EXIT = {"succeeded": 0, "failed": 1, "refused": 5, "waiting": 4, "cancelled": 6, "paused": 6, "running": 6}
 """Exit code of a run by the state in which a command leaves it."""
@@ -104,7 +96,7 @@ def emit(document: Any) -> None:
 
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
     try:
-        data = text.translate(_IN_JSON).encode()
+        data = unseen.in_json(text).encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8
         data = json.dumps(document, indent=2, default=str).encode()
     click.echo(data)
@@ -132,8 +124,9 @@ def out(text: str, nl: bool = True) -> None:
 
 
 def printable(text: str) -> str:
-    """The text with every character that a terminal would obey written out: others made it."""
-    return text.translate(_WRITTEN_OUT)
+    """The text with every character written out that a terminal would obey or nobody would see: others
+    made it."""
+    return unseen.written_out(text)
 
 
 def guarded(group: click.Group) -> int:

@@ -20,6 +20,7 @@ from django.db import transaction
 from django.http import Http404
 
 from spakweb import access
+from spakweb.live.stream import CROWDED, Crowded, hub
 from spakweb.live.viewers import SIGNED_OUT, Viewer, over
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Membership
@@ -66,6 +67,7 @@ class Presence(AsyncJsonWebsocketConsumer):
 
     group = ""
     over = False
+    placed = False
 
     async def connect(self) -> None:
         """Accept a person who may see the spec, and say that they are here."""
@@ -79,6 +81,12 @@ class Presence(AsyncJsonWebsocketConsumer):
         if spec is None:
             await self.close(NOT_YOURS)
             return
+        try:
+            await hub().take_place(user.pk)
+        except Crowded:
+            await self.close(CROWDED)
+            return
+        self.placed = True
         self.people: dict[str, tuple[int, str]] = {}
         self.sure_until = time.monotonic() + ASK_S
         self.own = f"spec.person.{user.pk}"
@@ -113,6 +121,9 @@ class Presence(AsyncJsonWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         """Say that the person has gone."""
+        if self.placed:
+            self.placed = False
+            hub().give_place(self.scope["user"].pk)
         if self.group:
             for group in (self.group, self.own):
                 await self.channel_layer.group_discard(group, self.channel_name)

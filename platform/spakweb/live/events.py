@@ -17,10 +17,12 @@ from django.views.decorators.http import require_GET
 
 from spakweb import access
 from spakweb.error_pages import program_answer
+from spakweb.errors import Refused
 from spakweb.live.consumers import seq_of
 from spakweb.live.stream import CROWDED, Crowded, hub, messages
 from spakweb.live.viewers import Viewer
 from spakweb.live.watches import Message, Reader
+from spakweb.origins import foreign
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run
 from spakweb.specs import reach
@@ -65,6 +67,10 @@ def _find(*args: Any, **lookup: Any) -> Any:
 
 
 async def _streamed(request: HttpRequest, viewer: Viewer, join: Join) -> HttpResponseBase:
+    if foreign(request):
+        raise Refused(
+            "web.origin", "A page of another site asked.", "Open it from the platform, or with a token.", 403
+        )
     if not await hub().room(viewer.user):
         return _crowded(request)
     answer = StreamingHttpResponse(_events(join), content_type="text/event-stream")

@@ -62,6 +62,8 @@ class Hub:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="run-stream")
         self._tasks: list[asyncio.Task[None]] = []
         self._each: dict[int, int] = {}
+        self._others = 0
+        """Sockets that are no readers and have a place (`take_place`)."""
         self._patient = 0
         """How many wait for a place."""
         self.people = People()
@@ -90,16 +92,34 @@ class Hub:
         if reader not in watch.readers:
             return
         self.readers -= 1
-        user = reader.viewer.user
-        self._each[user] -= 1
-        if not self._each[user]:
-            del self._each[user]
+        self._one_less(reader.viewer.user)
         watch.left(reader)
         if not watch.readers:
             watch.task.cancel()
             watch.forget()
         if not self.readers:
             self._rest()
+
+    async def take_place(self, user: int) -> None:
+        """Count one more socket of a person, that reads nothing here; `give_place` back. Raises: Crowded."""
+        await self._admit(user)
+        self._others += 1
+        self._each[user] = self._each.get(user, 0) + 1
+
+    def give_place(self, user: int) -> None:
+        """The socket is gone."""
+        self._others -= 1
+        self._one_less(user)
+
+    def _one_less(self, user: int) -> None:
+        self._each[user] -= 1
+        if not self._each[user]:
+            del self._each[user]
+
+    @property
+    def clients(self) -> int:
+        """Streams and sockets."""
+        return self.readers + self._others
 
     def looks_on_no_more(self, key: str, viewer: Viewer) -> None:
         """A page of the run was closed: the others hear of it."""
@@ -132,7 +152,7 @@ class Hub:
 
     def full(self, user: int) -> bool:
         """Whether there is no place for one more reader of this person."""
-        return self.readers >= MOST or self._each.get(user, 0) >= MOST_EACH
+        return self.clients >= MOST or self._each.get(user, 0) >= MOST_EACH
 
     async def room(self, user: int) -> bool:
         """Whether there is a place now or in a moment: who was cut off comes again before the end of the old
@@ -299,7 +319,7 @@ _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakK
 
 def clients() -> int:
     """How many streams and sockets this process has open, for what counts them."""
-    return sum(hub.readers for hub in list(_hubs.values()))
+    return sum(hub.clients for hub in list(_hubs.values()))
 
 
 def hub() -> Hub:

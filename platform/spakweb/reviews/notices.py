@@ -85,7 +85,7 @@ def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
         return
     found = {one.email for one in people if one != by and one.is_active and one.email}
     where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
-    subject = f"[SPAK] {patch.spec.name} #{patch.number}: {patch.title}"
+    subject = reveal(f"[SPAK] {patch.spec.name} #{patch.number}: {patch.title}")
     body = f"{reveal(text.strip())}\n\n{_origin()}{where}\n"
 
     def go() -> None:

@@ -136,6 +136,7 @@ def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespon
 
 @gzip_page
 @require_safe
+@revealing
 def graph(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
     """The drawing of both graphs, for a page that has a large one."""
     found = find_patch(request, team, spec, patch)

@@ -2,8 +2,9 @@
 
 NUL may not be in text and JSON of a database (PostgreSQL refuses both): `plain` gives a value to show, with
 its picture in its place; `demand` refuses what a person sends. `visible` is for short names that people give.
-`reveal` makes all others seen, also those of no width. The middleware `Seen` does so in every page about
-runs, `revealing` in what a view gives: who approves must not read a text in another order than it has.
+`reveal` makes all others seen, also those of no width (spak.unseen). The middleware `Seen` does so in every
+page: who approves must not read a text in another order than it has. In pages about runs, and in what a view
+gives that is `revealing`, it does so everywhere, else not in tags and in what a form or a script sends back.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from typing import Any, TypeVar
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from spak.unseen import SIGNS
 from spakweb.errors import Refused
 
 PICTURE = "\u2400"
-_SIGNS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ud800-\udfff\U000e0000-\U000e007f]"
-    "|(?<=[!-~])[\u200c\u200d]|[\u200c\u200d](?=[!-~])"
+_SENT_BACK = re.compile(
+    r"(<textarea\b.*?</textarea>|<script\b.*?</script>|<style\b.*?</style>|<[^>]*>)",
+    re.DOTALL | re.IGNORECASE,
 )
-"""Those that join letters are part of scripts and pictures; beside ASCII they hide in a word."""
 _PAGES = ("spak-run", "spak-team-home", "spak-fleet")
 T = TypeVar("T")
 
@@ -50,7 +50,14 @@ def visible(text: str) -> str:
 
 def reveal(text: str) -> str:
     """Control characters as their pictures, marks that turn the direction of a text by their numbers."""
-    return _SIGNS.sub(_picture, text)
+    return SIGNS.sub(_picture, text)
+
+
+def reveal_around_tags(page: str) -> str:
+    """The same of what a page shows; what its forms and scripts send back stays as it is."""
+    parts = _SENT_BACK.split(page)
+    parts[::2] = map(reveal, parts[::2])
+    return "".join(parts)
 
 
 def _picture(found: re.Match[str]) -> str:
@@ -61,7 +68,7 @@ def _picture(found: re.Match[str]) -> str:
 
 
 class Seen:
-    """Middleware of the pages about runs; files go out as they are."""
+    """Middleware of all pages; files go out as they are."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -70,7 +77,7 @@ class Seen:
         response = self.get_response(request)
         match = request.resolver_match
         of_runs = match is not None and str(match.url_name).startswith(_PAGES)
-        return _revealed(response) if of_runs else response
+        return _revealed(response, reveal if of_runs else reveal_around_tags)
 
 
 def revealing(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -78,17 +85,18 @@ def revealing(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespon
 
     @wraps(view)
     def shown(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
-        return _revealed(view(request, *args, **named))
+        return _revealed(view(request, *args, **named), reveal)
 
     return shown
 
 
-def _revealed(response: HttpResponseBase) -> HttpResponseBase:
+def _revealed(response: HttpResponseBase, how: Callable[[str], str]) -> HttpResponseBase:
     page = str(response.headers.get("Content-Type", "")).startswith("text/html")
-    if page and not response.streaming and "Content-Disposition" not in response.headers:
+    as_it_is = {"Content-Disposition", "Content-Encoding"} & set(response.headers)
+    if page and not response.streaming and not as_it_is:
         text = response.content.decode()
-        if _SIGNS.search(text):
-            response.content = reveal(text).encode()
+        if SIGNS.search(text):
+            response.content = how(text).encode()
     return response
 
 

@@ -18,6 +18,7 @@ from django.urls import reverse
 
 from spakweb import appendonly
 from spakweb.editor import presence
+from spakweb.live import stream
 from spakweb.routing import websocket_urlpatterns
 from spakweb.specs.actions import archive, save_version
 from spakweb.specs.models import Draft, Spec
@@ -274,6 +275,31 @@ def test_the_page_of_whoever_signs_out_is_closed(lasting) -> None:
         await page.close()
         await until(stays, ["bob"])
         await stays.close()
+
+    async_to_sync(story)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pages_that_say_who_is_here_count_as_streams(lasting, monkeypatch) -> None:
+    cast = lasting
+    monkeypatch.setattr(stream, "MOST_EACH", 2)
+    monkeypatch.setattr(stream, "PLACE_TRIES", 1)
+
+    async def story() -> None:
+        first, second = await join(cast["bob"]), await join(cast["bob"])
+        for window in (first, second):
+            await until(window, ["bob"])
+        assert stream.clients() == 2
+        third, other = await join(cast["bob"]), await join(cast["alice"])
+        assert await third.wire.receive_output() == {"type": "websocket.close", "code": 4429}
+        await third.close()
+        await until(other, ["alice", "bob"])
+        await first.close()
+        again = await join(cast["bob"])
+        await until(again, ["alice", "bob"])
+        for window in (second, other, again):
+            await window.close()
+        assert stream.clients() == 0 and not stream.hub()._each
 
     async_to_sync(story)()
 

@@ -130,6 +130,41 @@ def test_too_many_streams_are_a_problem(team: Team, vera: User, monkeypatch: pyt
     assert (answer.status_code, answer["Retry-After"], answer.json()["code"]) == (503, "5", "web.streams")
 
 
+OF_BROWSERS = [
+    ({"origin": "http://testserver:3000"}, 403), ({"origin": "https://testserver"}, 403),
+    ({"origin": "null"}, 403), ({"origin": "http://evil.test"}, 403),
+    ({"sec-fetch-site": "cross-site"}, 403),
+    ({"sec-fetch-site": "same-site"}, 403), ({"origin": "http://testserver"}, 200),
+    ({"sec-fetch-site": "same-origin"}, 200), ({"sec-fetch-site": "none"}, 200), ({}, 200),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "status"), OF_BROWSERS)
+@pytest.mark.parametrize("path", [OLD_RUN, OLD_TEAM, RUN, TEAM])
+def test_no_page_of_another_origin_opens_one_with_a_session(
+    team: Team, vera: User, path: str, headers: dict[str, str], status: int
+) -> None:
+    """It could not read it, and would take the person's places."""
+    ledger(team).close()
+
+    async def asked() -> Any:
+        browser = AsyncClient()
+        await browser.aforce_login(vera)
+        return await browser.get(path, headers=headers)
+
+    answer = looped(asked)
+    assert answer.status_code == status
+    if status == 403:
+        assert b"web.origin" in answer.content
+
+
+def test_a_program_with_a_token_says_any_origin(team: Team, vera: User) -> None:
+    ledger(team).close()
+    _, secret = tokens.make(vera, "script", 7)
+    headers = {"authorization": f"Bearer {secret}", "origin": "http://elsewhere.test"}
+    assert looped(lambda: AsyncClient().get(TEAM, headers=headers)).status_code == 200
+
+
 def revoked(made: Token) -> None:
     tokens.revoke(made)
 
