@@ -10,6 +10,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from spak import canon, config
@@ -17,15 +19,19 @@ from spak.costs.prices import no_price
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.lang import Parsed, parse
 from spak.lang.catalog import backend_name
+from spak.lang.checks import evolving
 from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved
+from spak.lang.outline_builder import outline
+from spak.lang.spec_files import folder_reader
 from spak.llm import Redactor, redactor
 from spak.policy.law import Law, rules_of
-from spak.ports import Backend, Priced, Prompt
+from spak.ports import Asking, Backend, Priced, Prompt, Proposer
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.runner import Host
+from spak.runner.answer_record import no_model
 from spak.runner.genesis import genesis
 from spak.suites.sealed import Bench
 
@@ -114,12 +120,27 @@ def plan(
         host = host.answered_by(answering)
     if host.backend is not None:
         host.backend.check()
-        priced(program, host.backend)
+        priced(program, host.backend, host.proposers)
+    asked_by_proposers(program, host, proposer)
     named = backend_name(backend or program.backend or chosen.backend)
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
     texts = problems_of(program, whole)
     return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts)
+
+
+def marked(made: Plan, folder: Path) -> None:
+    """Raises: SpecError `lang.invalid` where PROPOSER evolve would begin with a file in the folder whose
+    marked blocks are wrong. One that is not there may be made by the run."""
+    if all(task.proposing.name != evolving.EVOLVE for task in made.program.tasks.values()):
+        return
+    seen = outline(made.whole.parsed.spec, config.catalog())
+    seen.report.found.clear()
+    evolving.check_blocks(seen, folder_reader(folder / "spec"))
+    for first in seen.report.found:
+        where = f"{made.whole.parsed.name or 'the spec'}:{first.line}:{first.column}"
+        message = f"{where}: {first.message} [{first.code}]"
+        raise SpecError("lang.invalid", message, first.hint, tuple(seen.report.found))
 
 
 def problems_of(program: Program, whole: Resolved) -> dict[str, str]:
@@ -132,13 +153,29 @@ def problems_of(program: Program, whole: Resolved) -> dict[str, str]:
     return {name: known[name] for name in sorted(map(str, named)) if name in known}
 
 
-def priced(program: Program, backend: Backend) -> None:
+def asked_by_proposers(program: Program, host: Host, proposer: str = "") -> None:
+    """Raises: UnavailableError `unavailable.model` where a PROPOSER asks a model and only a person could.
+
+    `proposer` is the one that fills all plans, in the place of those that the program names.
+    """
+    if host.backend is not None and host.backend.entry.name != "manual":
+        return
+    for task in program.tasks.values():
+        name = proposer or task.proposing.name
+        if isinstance(host.proposers.get(name), Asking) and any(step.kind == "plan" for step in task.steps):
+            raise no_model(name, task.name)
+
+
+def priced(
+    program: Program, backend: Backend, proposers: Mapping[str, Proposer | Asking] = MappingProxyType({})
+) -> None:
     """Raises: UnavailableError `llm.no_price` where money is bounded and some question has no known price."""
     if not program.budgets.cost:
         return
     for task in program.tasks.values():
         for step in task.steps:
-            if step.kind == "ask" or (step.kind == "plan" and not task.proposing.name):
+            asks = not task.proposing.name or isinstance(proposers.get(task.proposing.name), Asking)
+            if step.kind == "ask" or (step.kind == "plan" and asks):
                 asked = Prompt("", (), step.name, task=task.name)
                 if not isinstance(backend, Priced) or backend.bound(asked, 0) is None:
                     raise no_price(task.name)

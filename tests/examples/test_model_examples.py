@@ -193,7 +193,7 @@ def test_three_bad_answers_end_the_run_and_change_nothing(
 
 @pytest.mark.sandbox
 @pytest.mark.model
-@pytest.mark.parametrize("name", [*ALL, "build_feature"])
+@pytest.mark.parametrize("name", [*ALL, "build_feature", "evolve_python"])
 def test_a_tiny_model_ends_honestly(tmp_path: Path, name: str) -> None:
     """Its answers are short, so that they are cut and asked for again: three of them, or as RETRIES says."""
     needed()

@@ -94,6 +94,7 @@ ELSEWHERE = {
         *("import_collision", "import_content", "import_cycle", "import_depth", "import_missing"),
         "import_path",
     ),
+    "test_evolving_checks.py": ("evolve_start", "evolve_tool"),
     "test_parse.py": ("encoding", "too_deep", "too_large", "too_many_tasks"),
     "test_schema.py": ("schema",),
     "../test_program.py": ("input", "invalid"),

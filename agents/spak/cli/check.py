@@ -29,6 +29,7 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
     from spak.kernel.foresee import foresee
     from spak.lang import parse
     from spak.lang.check import examine
+    from spak.lang.checks.evolving import check_blocks
     from spak.lang.checks.policy import check_law, policy_file
     from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
@@ -43,6 +44,8 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
     for file in specs(files):
         whole = resolve(parse(read(file), str(file)), folder_reader(file))
         made = examine(whole.parsed.spec, catalog)
+        if file != STDIN:
+            check_blocks(made, folder_reader(file.resolve().with_suffix("") / file.name))
         law = (*check_law(whole, above), *foresee(made, whole, above))
         found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])
         ok = not any(item.severity in bad for item in found)

@@ -159,6 +159,8 @@ def begin(
             answering=answering,
             known=known,
         )
+        if source is not None:
+            begin_.marked(made, source)
     except SpecError as error:
         texts = {**whole.texts, **policy_file(whole)}
         common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]

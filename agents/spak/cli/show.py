@@ -109,7 +109,7 @@ def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer
         with progress(held, enabled=not as_json):
             seen = held.advance(timeout, answer_now)
     except UserError as error:  # no answer came, and nothing of it was recorded: the run can go on
-        if error.code.startswith("llm.") or error.code == "unavailable.judge":
+        if error.code.startswith("llm.") or error.code in ("unavailable.judge", "unavailable.model"):
             error.run = held.run.ledger.run
             held.save()
         raise

@@ -154,23 +154,38 @@ def parse(text: str, wanted: Form, calls: bool = True) -> Answer | Misfit:
     (`{"tool", "args"}`) or a list of them (`{"candidates"}`), as people write it, counts as a packet that
     holds these. `calls=False` leaves it to the kernel's `select` to judge each call.
     """
-    if len(text) <= LIMIT:
-        fenced = _FENCE.match(text)
-        text = fenced.group(1) if fenced else text
-    try:
-        value = strict.loads(text, limit=LIMIT)
-    except strict.Unreadable as error:
-        return Misfit(error.code, error.expected, error.received, error.hint)
+    value = json_of(text)
+    if isinstance(value, Misfit):
+        return value
     packet = _spelled_out(value)
-    found = violations(wanted.frame(), packet)
-    if found:
-        first = found[0]
-        return Misfit(first.code, show(first.expected), show(first.received), f"{first.path}: {first.hint}")
+    wrong = unfit(wanted.frame(), packet)
+    if wrong is not None:
+        return wrong
     control = packet["control_packet"]
     listed = control["tool_calls"]
     wrong = _references(listed) or (_misfit(listed, wanted) if calls else None)
     wrong = wrong or _wrong_atom(control.get("mangle_updates", ()), wanted)
     return wrong or _answer(packet, control)
+
+
+def json_of(text: str) -> Any | Misfit:
+    """The JSON value that a text is, in one code fence or in none; total, whatever the text."""
+    if len(text) <= LIMIT:
+        fenced = _FENCE.match(text)
+        text = fenced.group(1) if fenced else text
+    try:
+        return strict.loads(text, limit=LIMIT)
+    except strict.Unreadable as error:
+        return Misfit(error.code, error.expected, error.received, error.hint)
+
+
+def unfit(schema: Mapping[str, Any], value: Any) -> Misfit | None:
+    """The first place where a value does not fit a schema; None where it fits."""
+    found = violations(schema, value)
+    if not found:
+        return None
+    first = found[0]
+    return Misfit(first.code, show(first.expected), show(first.received), f"{first.path}: {first.hint}")
 
 
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:

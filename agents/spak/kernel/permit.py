@@ -137,6 +137,7 @@ def ask(turn: Turn, task: Task, step: Step, known: Known = NOTHING) -> None:
         "costly" if name else "ask",
         turn=r7.turns,
         seed=turn.rules.draw("plan", task.name),
+        rivals={"baseline": dict(r7.baseline.files)} if name and r7.baseline is not None else {},
         **shown,
     )
     pending = turn.state.r6

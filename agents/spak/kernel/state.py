@@ -72,6 +72,7 @@ class Effect(NamedTuple):
     due: int = 0
     """Unix milliseconds before which the runner does not do it: it is a poll after another one."""
     rivals: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """Measured files as blobs, for a measurement and for a generator's plan."""
     items: tuple[Mapping[str, Any], ...] = ()
     """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
     prefix: int = 0

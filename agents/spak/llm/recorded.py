@@ -269,6 +269,8 @@ def _answer(value: Mapping[str, Any]) -> tuple[Any, Recording] | None:
         return evidence["judge_answer"], recording
     if value.get("kind") == "plan" and body.get("by") == "model":
         return _packet(body), recording
+    if value.get("kind") == "plan" and "answer" in body:
+        return body["answer"], recording
     return None
 
 

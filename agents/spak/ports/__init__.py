@@ -7,6 +7,7 @@ each other. One contract suite per port runs over all of its adapters. Paths are
 from spak.ports.ledger import Blobs, Ledger, Ledgers
 from spak.ports.models import (
     Answer,
+    Asking,
     Backend,
     Candidate,
     Finish,
@@ -14,6 +15,7 @@ from spak.ports.models import (
     Priced,
     Prompt,
     Proposer,
+    Question,
     Sized,
     Trial,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "Archive",
     "Ask",
     "Asked",
+    "Asking",
     "Backend",
     "Blobs",
     "Call",
@@ -48,6 +51,7 @@ __all__ = [
     "Priced",
     "Prompt",
     "Proposer",
+    "Question",
     "Redacting",
     "Sized",
     "Status",

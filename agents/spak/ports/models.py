@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from spak.cancel import Cancel
+from spak.kernel.packet import Misfit
 from spak.lang.catalog import NamedEntry, ToolEntry
 
 
@@ -16,11 +17,16 @@ class Trial:
 
     args: Mapping[str, Any]
     params: Mapping[str, Any]
-    outcome: Literal["improved", "measured", "fail"]
+    outcome: Literal["improved", "measured", "fail", "refused"]
+    """`refused`: an answer of a model that was no candidate; it has no arguments."""
     value: float | None = None
     """The metric, in its own unit; None when there is none."""
     ratio: float | None = None
     """candidate / incumbent as the pairs saw it, when they were taken."""
+    code: str = ""
+    """Of a failure."""
+    said: str = ""
+    """What was printed or found wrong, shortened; text of the candidate's, to be shown as data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,11 @@ class PlanRequest:
     space: Mapping[str, Any]
     tools: Mapping[str, ToolEntry]
     history: Sequence[Trial] = ()
-    error: Mapping[str, Any] | None = None
-    heuristics: tuple[str, ...] = ()
     cancel: Cancel | None = None
+    items: tuple[Mapping[str, str], ...] = ()
+    """What the kernel would ask a model: `{role, name, text}`, in order. Only an Asking proposer gets it."""
+    baseline: str | None = None
+    """The source that the run measured as its baseline; only for an Asking proposer, None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,33 @@ class Answer:
     def tokens(self) -> int:
         """What counts against a token budget: `cached` and `cache_write` are part of `input`."""
         return self.usage.get("input", 0) + self.usage.get("output", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a proposer asks a model."""
+
+    items: tuple[Mapping[str, str], ...]
+    schema: Mapping[str, Any]
+    """What the answer has to fit."""
+    prefix: int = 0
+    """How many items, from the first on, stay the same over the questions of a task."""
+    max_tokens: int = 0
+    """The longest answer; 0 is the backend's configured limit."""
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A proposer that asks a model. Both functions are pure: same request, same question; same answer to it,
+    same candidates. A Misfit says why there is none, as an answer of a model that nobody could use."""
+
+    entry: NamedEntry
+
+    def question(self, request: PlanRequest) -> Question | Misfit:
+        """What the model is asked for the next turn. Raises: UsageError for options that do not fit."""
+
+    def read(self, request: PlanRequest, answer: str) -> Sequence[Candidate] | Misfit:
+        """What an answer to the request's question proposes. Raises: UsageError, as `question`."""
 
 
 class Backend(Protocol):

@@ -1,13 +1,15 @@
-"""Proposers: generators of candidates that are not models, one file each, and the table that lists them."""
+"""Proposers: generators of candidates, one file each, and the table that lists them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from spak.ports import Proposer
+from spak.ports import Asking, Proposer
+from spak.proposers.evolve import Evolve
 from spak.proposers.tuner import Tuner
 
-PROPOSERS: dict[str, Callable[[], Proposer]] = {
+PROPOSERS: dict[str, Callable[[], Proposer | Asking]] = {
+    "evolve": Evolve,
     "tuner": Tuner,
 }
 

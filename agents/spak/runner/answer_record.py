@@ -42,3 +42,12 @@ def no_judge(validator: str, task: str) -> UnavailableError:
         f"the validator {validator} of TASK {task} asks a model, and no model is configured",
         "name one: --backend NAME, or [llm] mode in spak.toml; a person cannot answer for it",
     )
+
+
+def no_model(proposer: str, task: str) -> UnavailableError:
+    """A proposer that asks a model, where no model can be asked."""
+    return UnavailableError(
+        "unavailable.model",
+        f"PROPOSER {proposer} of TASK {task} asks a model, and no model is configured",
+        "name one: --backend NAME, --from RECORDING, or [llm] mode; a person cannot answer for it",
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from spak.kernel.metric_decision import is_win
 from spak.ports import Trial
@@ -18,6 +18,9 @@ from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
 from spak.runner.repeats import OtherPrompts
+
+SAID = 600
+"""Characters of what a candidate's last tool or validator said that are kept."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class Attempted:
     """The record of its measurement, -1 where there is none."""
     source: str = ""
     """The blob of its source as it was measured; empty where the validator keeps none."""
+    said: str = ""
+    """The end of what the last tool or validator that ran for it found wrong or printed."""
 
     @property
     def bound_shown(self) -> float | None:
@@ -64,9 +69,11 @@ class Attempted:
 
     def trial(self) -> Trial:
         """The attempt as proposers see it."""
-        known = {"improved": "improved", "measured": "measured", "done": "measured"}
-        outcome = known.get(self.outcome, "fail")
-        return Trial(self.args, self.params, outcome, self.value, self.ratio)  # type: ignore[arg-type]
+        outcome: Literal["improved", "measured", "fail"] = "fail"
+        if self.outcome in ("improved", "measured", "done"):
+            outcome = "improved" if self.outcome == "improved" else "measured"
+        said = self.said if outcome == "fail" else ""
+        return Trial(self.args, self.params, outcome, self.value, self.ratio, self.code, said)
 
 
 @dataclass(slots=True)
@@ -81,10 +88,14 @@ class History:
     output: Any = ""
     """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
     others: OtherPrompts = field(default_factory=OtherPrompts)
+    refused: list[tuple[int, str, Trial]] = field(default_factory=list)
+    """Answers of models that were no plan: record, task, and the trial that they count as. As `rows`, those
+    since the snapshot."""
     _given: list[Mapping[str, Any]] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
     """By task: the number of its last row."""
     _called: bool = False
+    _planning: bool = False
     _written: Any = None
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
@@ -111,6 +122,7 @@ class History:
         made._measured = kept["measured"]
         made._skipped = bool(kept["given"])
         made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
+        made._planning = bool(kept.get("planning"))
         made.others = OtherPrompts(**kept["others"])
         made._earlier = earlier
         made.origins.before = lambda: made._all().origins
@@ -127,6 +139,7 @@ class History:
             "origins": self.origins.kept(),
             "others": asdict(self.others),
             "output": self.output,
+            "planning": self._planning,
             "written": self._written,
         }
 
@@ -147,8 +160,10 @@ class History:
 
     def of(self, task: str) -> Sequence[Trial]:
         """The trials of a task, oldest first, with those that the run began with."""
-        earlier = self._all().rows if self._earlier is not None else ()
-        return [row.trial() for rows in (earlier, self.rows) for row in rows if row.task == task]
+        parts = [self._all(), self] if self._earlier is not None else [self]
+        found = [(row.seq, row.trial()) for part in parts for row in part.rows if row.task == task]
+        found += [(seq, trial) for part in parts for seq, of, trial in part.refused if of == task]
+        return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
     def _all(self) -> History:
         """The history of the records before the snapshot, read when it is first needed."""
@@ -172,10 +187,17 @@ class History:
                 self._plan = record.body
             case Kind.SELECT:
                 self._select(record)
-            case Kind.ACT if "status" in record.body:
-                self._measured = record.body
+            case Kind.ACT if record.body.get("outcome") == "malformed" and self._planning:
+                trial = Trial(
+                    {}, {}, "refused", code=str(record.body.get("code", "")), said=_refusal(record.body)
+                )
+                self.refused.append((record.seq, record.task, trial))
+            case Kind.ACT:
+                if "status" in record.body:
+                    self._measured = record.body
                 if self._open is not None:
-                    self._open.measured = record.seq
+                    self._open.measured = record.seq if "status" in record.body else self._open.measured
+                    self._open.said = _said(record)
             case Kind.ROUTE:
                 self._route(record)
 
@@ -183,6 +205,7 @@ class History:
         """Keep what a tool wrote, once the kernel has committed its result."""
         if record.kind == Kind.PERMIT:
             self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
+            self._planning = record.body.get("act") == "plan" and record.body.get("allow") is True
         elif record.kind == Kind.ACT:
             exited = self._called and record.body.get("outcome") == "exited"
             self._written = record.body.get("out", "") if exited else None
@@ -270,6 +293,33 @@ def source_of(body: Mapping[str, Any]) -> str:
     kept = subject.get("source") if isinstance(subject, Mapping) else None
     digest = kept.get("$blob") if isinstance(kept, Mapping) else None
     return digest if isinstance(digest, str) else ""
+
+
+def _refusal(body: Mapping[str, Any]) -> str:
+    """Why an answer was refused, in a line."""
+    said = [str(body.get(name, "")) for name in ("received", "hint")]
+    return "; ".join(text for text in said if text)[:SAID]
+
+
+def _said(record: Record) -> str:
+    """What a tool or a validator found wrong: diagnostics and failed checks, else the end of its output."""
+    body, details = record.body, record.side.get("details")
+    listed = body.get("diagnostics")
+    found = [
+        _text(item.get("message"))
+        for item in (listed if isinstance(listed, list) else ())[:3]
+        if isinstance(item, Mapping)
+    ]
+    if isinstance(details, Mapping):
+        found += [f"{name}: {_text(text)}" for name, text in details.items()]
+    return "\n".join(text for text in found if text)[:SAID] or _text(body.get("out", ""))[-SAID:]
+
+
+def _text(value: Any) -> str:
+    """A text of a record, or the beginning of one that is a blob."""
+    if isinstance(value, Mapping):
+        value = value.get("head", "")
+    return value if isinstance(value, str) else ""
 
 
 def _bound(body: Mapping[str, Any]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from spak.ports import Backend, Launcher, Limits, Proposer, Redacting, Tool, Toolchain, Validator
+from spak.ports import Asking, Backend, Launcher, Limits, Proposer, Redacting, Tool, Toolchain, Validator
 from spak.runner.secrets import Secrets
 
 
@@ -18,7 +18,7 @@ class Host:
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
     validators: Mapping[str, Validator] = field(default_factory=dict)
-    proposers: Mapping[str, Proposer] = field(default_factory=dict)
+    proposers: Mapping[str, Proposer | Asking] = field(default_factory=dict)
     backend: Backend | None = None
     launcher: Launcher | None = None
     toolchain: Toolchain = field(default_factory=Toolchain)

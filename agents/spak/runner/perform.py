@@ -29,6 +29,7 @@ from spak.ports import (
     Answer,
     Archive,
     Asked,
+    Asking,
     Blobs,
     Call,
     Heard,
@@ -41,7 +42,7 @@ from spak.ports import (
     Subject,
 )
 from spak.records import Kind
-from spak.runner import answer_record, changes, faults, measured
+from spak.runner import answer_record, changes, faults, measured, plans
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
@@ -353,39 +354,47 @@ class Performer:
 
     def _plan(self, effect: Effect, history: History) -> Proposed:
         proposer = self.host.proposers[effect.name]
-        task = self.rules.program.tasks[effect.task]
-        request = PlanRequest(
-            id=effect.id,
-            task=effect.task,
-            step=effect.step,
-            turn=effect.turn,
-            seed=effect.seed,
-            options=task.proposing.options,
-            space=task.proposing.space,
-            tools={name: self.host.tools[name].entry for name in task.tools if name in self.host.tools},
-            history=history.of(effect.task),
-            cancel=self.cancel,
-        )
+        request = replace(plans.request(effect, self.rules, self.host, history), cancel=self.cancel)
         check(self.cancel)
-        candidates = proposer.propose(request)
-        listed = []
-        for candidate in candidates:
-            item: dict[str, Any] = {"tool": candidate.tool, "args": dict(candidate.args)}
-            if candidate.score:
-                item["score"] = candidate.score
-            if candidate.params and candidate.args.get("params") != candidate.params:
-                item["params"] = dict(candidate.params)
-            listed.append(item)
-        return Proposed(
-            Kind.PLAN, {"of": effect.id, "by": effect.name, "candidates": shrink(listed, self.blobs)}
-        )
+        if isinstance(proposer, Asking):
+            return self._asked(effect, history, proposer, request)
+        return Proposed(Kind.PLAN, plans.proposed(effect, proposer.propose(request), self.blobs))
+
+    def _asked(self, effect: Effect, history: History, proposer: Asking, request: PlanRequest) -> Proposed:
+        """A plan from a model's answer to a proposer's question; both are kept with it.
+
+        Raises: UnavailableError `unavailable.model`, RunError `llm.*`.
+        """
+        usual = self.prompt(effect)
+        request = plans.with_texts(request, effect, usual, self.blobs, self._clean)
+        question = proposer.question(request)
+        if isinstance(question, packet.Misfit):
+            return Proposed(Kind.ACT, plans.unusable(effect, "", question, {}, self.blobs))
+        prompt = plans.prompt_for(question, usual, history, self._clean)
+        answer = self._answered(prompt, self._shown())
+        if answer is None:
+            raise answer_record.no_model(effect.name, effect.task)
+        self.secret_guard.look()
+        text = self._clean(answer.text)
+        side = {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
+        asked = {"asked": keep(prompt.text, self.blobs)}
+        found = proposer.read(request, text)
+        if isinstance(found, packet.Misfit):
+            return Proposed(
+                Kind.ACT, {**plans.unusable(effect, text, found, side, self.blobs), **asked}, side
+            )
+        body = {**plans.proposed(effect, found, self.blobs), "answer": keep(text, self.blobs), **asked}
+        return Proposed(Kind.PLAN, body, side)
+
+    def _shown(self) -> Callable[[str], None] | None:
+        """Who sees a model's text as it comes, without secrets."""
+        if self.on_text is None or self.redactor is None:
+            return self.on_text
+        return self.redactor.stream(self.on_text)
 
     def _ask(self, effect: Effect, history: History) -> Proposed | None:
-        shown = self.on_text
-        if shown is not None and self.redactor is not None:
-            shown = self.redactor.stream(shown)
         prompt = replace(self.prompt(effect), given=tuple(history.given))
-        answer = self._answered(prompt, shown)
+        answer = self._answered(prompt, self._shown())
         if answer is None:
             return None
         about = answer_record.about(answer, self.blobs, prompt)
@@ -422,10 +431,7 @@ class Performer:
         found = packet.parse(text, _form(effect, self.rules), calls=False)
         body: dict[str, Any]
         if isinstance(found, packet.Misfit):
-            found = packet.CUT if side.get("finish") == "length" else found
-            tried = keep(text[: packet.LIMIT], self.blobs)
-            body = {"of": effect.id, "outcome": "malformed", "out": tried, **found.to_json()}
-            return Proposed(Kind.ACT, body, side)
+            return Proposed(Kind.ACT, plans.unusable(effect, text, found, side, self.blobs), side)
         body = {"of": effect.id, "by": "model"}
         body["candidates"] = shrink([_candidate(call) for call in found.calls], self.blobs)
         reasoning = [item.text for item in found.items if isinstance(item, packet.Reasoning)]

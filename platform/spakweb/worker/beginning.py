@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spak import config, data
-from spak.begin import pick_mode, plan
+from spak.begin import marked, pick_mode, plan
 from spak.errors import RunError
 from spak.lang import parse
 from spak.ports import Backend
@@ -51,6 +51,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
                 answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team))  # fmt: skip
     source = files_of(row, folder_of(row.key))
     fill(row, place, source_of(spec.slug))
+    marked(made, place.directory)
     row.mode, row.takes_in = made.mode, sorted(one.pk for one in taken)
     Run.objects.filter(pk=row.pk).update(mode=row.mode, takes_in=row.takes_in)
     root = place.snapshot()

@@ -1,0 +1,81 @@
+"""Plans of proposers and models: what a proposer is asked, and what its answer is as the body of a proposal.
+
+Takes an effect and what its run knows; gives a PlanRequest or a record's body. It performs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spak.kernel import packet
+from spak.kernel.rules import Rules
+from spak.kernel.state import Effect
+from spak.ports import Blobs, Candidate, PlanRequest, Prompt, Question
+from spak.runner.blobs import expand, keep, shrink
+from spak.runner.history import History
+from spak.runner.host import Host
+
+
+def request(effect: Effect, rules: Rules, host: Host, history: History) -> PlanRequest:
+    """What a proposer is asked for an effect."""
+    task = rules.program.tasks[effect.task]
+    return PlanRequest(
+        id=effect.id,
+        task=effect.task,
+        step=effect.step,
+        turn=effect.turn,
+        seed=effect.seed,
+        options=task.proposing.options,
+        space=task.proposing.space,
+        tools={name: host.tools[name].entry for name in task.tools if name in host.tools},
+        history=history.of(effect.task),
+    )
+
+
+def with_texts(
+    asked: PlanRequest, effect: Effect, prompt: Prompt, blobs: Blobs, clean: Callable[[Any], Any]
+) -> PlanRequest:
+    """The request with what a question to a model is made of: prompt items, tried files, the baseline."""
+    source = effect.rivals.get("baseline", {}).get("source")
+    return replace(
+        asked,
+        history=[replace(trial, args=expand(trial.args, blobs)) for trial in asked.history],
+        items=prompt.items,
+        baseline=None if source is None else clean(blobs.get(source).decode("utf-8", "replace")),
+    )
+
+
+def prompt_for(question: Question, prompt: Prompt, history: History, clean: Callable[[Any], Any]) -> Prompt:
+    """The prompt of a proposer's question, in the place of the kernel's, without secrets."""
+    return replace(
+        prompt,
+        items=tuple({**item, "text": clean(item["text"])} for item in question.items),
+        schema=question.schema,
+        prefix=question.prefix,
+        max_tokens=question.max_tokens,
+        given=tuple(history.given),
+    )
+
+
+def proposed(effect: Effect, candidates: Sequence[Candidate], blobs: Blobs) -> dict[str, Any]:
+    """The body of a proposer's plan."""
+    listed = []
+    for candidate in candidates:
+        item: dict[str, Any] = {"tool": candidate.tool, "args": dict(candidate.args)}
+        if candidate.score:
+            item["score"] = candidate.score
+        if candidate.params and candidate.args.get("params") != candidate.params:
+            item["params"] = dict(candidate.params)
+        listed.append(item)
+    return {"of": effect.id, "by": effect.name, "candidates": shrink(listed, blobs)}
+
+
+def unusable(
+    effect: Effect, text: str, found: packet.Misfit, side: Mapping[str, Any], blobs: Blobs
+) -> dict[str, Any]:
+    """The body of an answer that is no plan, with why; of one that was cut, that it was."""
+    found = packet.CUT if side.get("finish") == "length" else found
+    tried = keep(text[: packet.LIMIT], blobs)
+    return {"of": effect.id, "outcome": "malformed", "out": tried, **found.to_json()}
