@@ -15,7 +15,8 @@ from pathlib import Path
 import psycopg
 
 import warm_kit
-from platform_kit import ROOT, environment, missing
+from needs import missing
+from platform_kit import ROOT, environment
 from process_kit import WAIT_S, start_warm, until
 from servers_kit import Postgres, Redis, binary
 from spak.kernel.replay import replay

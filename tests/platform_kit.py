@@ -79,14 +79,6 @@ LAYOUT = """() => {
 }"""
 
 
-def missing(what: str, package: str) -> None:
-    """Skips where it may be missing; in CI it may not."""
-    words = f"{what} is not on this machine: apt-get install {package}"
-    if os.environ.get("CI"):
-        pytest.fail(words)
-    pytest.skip(words)
-
-
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from platform_kit import missing
+from needs import missing
 from servers_kit import Postgres, Redis, binary
 from up_kit import Platform, wait
 

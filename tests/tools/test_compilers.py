@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import needs
 from spak.tools import clang
+from spak.tools.cc import INSTALL
 from spak.validators import cpu_symbols
 
 pytestmark = pytest.mark.sandbox
 
 C = "int f(int x) { return x + 1; }\n"
 CPP = '#include <vector>\nextern "C" int f(int n) { std::vector<int> v(n, 1); return v.back(); }\n'
-COMPILERS = [
-    pytest.param(
-        name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed")
-    )
-    for name in ("gcc", "clang")
-]
+COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}
+"""The programs of each."""
+
+
+@pytest.fixture(params=COMPILERS)
+def compiler(request: pytest.FixtureRequest) -> str:
+    """Each compiler in turn."""
+    for name in COMPILERS[request.param]:
+        needs.program(name, INSTALL[name].split()[2])
+    return str(request.param)
 
 
 def codes(result: Any) -> list[str]:
     return [item["code"] for item in result.diagnostics]
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(("lang", "text"), [("c", C), ("c++", CPP)])
 def test_an_object_holds_its_compiler_and_flags(
     do: Any, workspace: Path, compiler: str, lang: str, text: str
@@ -42,7 +46,6 @@ def test_an_object_holds_its_compiler_and_flags(
     assert cpu_symbols.forbidden(binary) == ()
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
 def test_each_says_what_is_wrong_where(do: Any, workspace: Path, compiler: str) -> None:
     (workspace / "f.c").write_text("int g(void);\nint f(void) {\n  return nothing;\n}\n")
     result = do("cc", source="f.c", compiler=compiler)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import needs
 from cpu_calls import Lab, code
 from spak import data
 from spak.errors import UnavailableError
@@ -122,8 +122,8 @@ def test_containers_of_cpp(lab: Lab) -> None:
     assert code(measured(lab, "k.cpp", binary="cpp.so")) == "wrong_signature"
 
 
-@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_numba_compiles_before_the_time_is_taken(lab: Lab) -> None:
+    needs.module("numba")
     (lab.folder / "jit.py").write_text(JIT.replace("FAST", "False"))
     found = measured(lab, "jit.py")
     assert found.status == "measured", found.checks

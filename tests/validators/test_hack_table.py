@@ -11,7 +11,6 @@ Source: notes on measuring and on engineering tasks (lists of hacks).
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from cpu_calls import HACKS
 from spak.kernel.metric_decision import DEFAULTS
 from spak.ports import Limits
@@ -169,7 +169,9 @@ def workshop() -> Iterator[Workshop]:
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Problem]:
     folder = tmp_path_factory.mktemp("table")
     folder.chmod(0o755)
-    with opened(Restricted(), toolchain(), folder / "problem", PROBLEM, Limits()) as session:
+    with opened(
+        Restricted(), toolchain(), folder / "problem", PROBLEM, Limits(wall_s=1800, cpu_s=900)
+    ) as session:
         yield Problem.of(session)
 
 
@@ -230,17 +232,10 @@ def source_in_python(name: str, head: str, body: str) -> bytes:
     return f"import numpy as np\n{head}def {name}(n, x, y, scratch):\n{inner}".encode()
 
 
-@pytest.mark.parametrize(
-    "compiler",
-    [
-        pytest.param(
-            name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"{name} is not installed")
-        )
-        for name in COMPILERS
-    ],
-)
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_hack_in_c_and_cpp(compiler: str, problem: Problem, workshop: Workshop, tmp_path: Path) -> None:
     language, line = COMPILERS[compiler]
+    needs.program(compiler, {"clang++": "clang"}.get(compiler, ""))
     tmp_path.chmod(0o755)
     file, binary = tmp_path / f"hacks.{language}", tmp_path / "hacks.so"
     file.write_text(source_in_c(language))

@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from platform_kit import ROOT, free_port, missing
+from needs import missing
+from platform_kit import ROOT, free_port
 from process_kit import WAIT_S, until
 
 OWN_WORDS = (

@@ -21,7 +21,8 @@ from django.db import DatabaseError, OperationalError
 from django.test import Client
 
 import warm_kit
-from platform_kit import ROOT, environment, missing
+from needs import missing
+from platform_kit import ROOT, environment
 from servers_kit import Postgres, binary
 from spak import integrity
 from spak.cli import doctor
