@@ -212,3 +212,30 @@ def test_without_a_name_nothing_is_installed(bench: ModuleType, monkeypatch: pyt
 def test_versions_are_those_of_the_lock(peers: ModuleType) -> None:
     for package in peers.PEERS.values():
         assert peers._version(package)[0].isdigit()
+
+
+@pytest.mark.parametrize(("aim", "failing", "code"), [("20", False, 0), ("25", False, 1), ("20", True, 1)])
+def test_whole_demos_and_their_median(
+    aim: str, failing: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with its interval, then the median beside the aim; a failed one is not left out silently."""
+    monkeypatch.syspath_prepend(str(BENCH.parent))
+    demos = importlib.import_module("bench.demos")
+    speedups = {1: 26.5, 2: 14.2, 3: 23.0, 4: 30.0}
+
+    def whole(seed: int) -> dict[str, Any]:
+        if failing and seed == 4:
+            raise RuntimeError("the demo ended with 7")
+        metrics = {
+            "speedup": speedups[seed], "speedup_low": 13.0, "speedup_high": 27.4, "spread_ppm": 41_000,
+            "baseline_spread_ppm": 12_000, "baseline_ms": 22.0, "best_ms": 0.9, "evaluations": 60,
+        }  # fmt: skip
+        return {"metrics": metrics, "cpu_s": 90.0, "wall_s": 200.0}
+
+    monkeypatch.setattr(demos, "whole", whole)
+    monkeypatch.setattr(sys, "argv", ["demos", "--aim", aim, "4" if failing else "3"])
+    assert demos.main() == code
+    said = capsys.readouterr()
+    assert "seed  2   14.2x (13.0 to 27.4)  22.00 to 0.900 ms, spread 4.1 %, 60 evaluations" in said.out
+    assert f"median of 3: 23.0x over naive -O2 (floor 1), from 14.2 to 26.5; aim >= {aim}: " in said.out
+    assert ("seed 4: the demo ended with 7" in said.err) == failing
