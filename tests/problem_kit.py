@@ -12,6 +12,32 @@ from spak import data
 from spak.validators.problems import Problem, ProblemFault, shipped
 
 GUEST = "sandbox/guest/problem_guest.py"
+GOOD = """
+import numpy as np
+prototype = "void scale(long n, float k, const float *x, float *y)"
+sizes = {"least": 1, "most": 64, "timed": 32}
+kinds = ["normal", "zeros"]
+tolerance = {"abs": 1e-6, "rel": 1e-6}
+def shapes(n): return {"x": (n, 4), "y": (n, 4)}
+def flops(n): return 4 * n
+def inputs(random, n, kind):
+    x = random.standard_normal((n, 4), dtype=np.float32)
+    return {"k": 2.0, "x": x * 0 if kind == "zeros" else x}
+def reference(n, k, x):
+    return k * x.astype(np.float64)
+"""
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    """GOOD with texts replaced."""
+    text = GOOD
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+RETURNS = "    return k * x.astype(np.float64)"
 
 
 def guest() -> ModuleType:

@@ -1,12 +1,18 @@
 """The process of a problem: it runs a problem's file in a sandbox of its own and answers requests.
 
-    problem_guest.py REQUESTS ANSWERS PROBLEM       two descriptors, a path
+    problem_guest.py REQUESTS ANSWERS PROBLEM CPU_S     two descriptors, a path, a limit
 
 A request is a line `{"id", "do", ...}`, an answer a line `{"id", "ok", ...}` and then the bytes of arrays:
 
     about                           prototype, sizes, kinds, tolerance
     facts   n                       shapes of all pointers, flops
     case    n, kind, seed           arrays of the inputs, then of the reference; values of scalars
+    close                           the evaluation is over; the answer's id is 0
+
+The first process loads numpy and nothing of the problem. With the first request of an evaluation it forks a
+second one, which reads the problem's file and answers until `close`: so an evaluation finds what a new
+sandbox would hold, and only the start of Python and numpy is saved. The first process answers `close` when
+the second one is gone; it ends too where that one did not end well, or left a file behind.
 
 Nothing that it says is trusted: `spak.validators.problems.session` checks it again. Needs numpy only.
 """
@@ -15,6 +21,7 @@ import json
 import os
 import pathlib
 import resource
+import select
 import sys
 import traceback
 import types
@@ -31,6 +38,11 @@ NEEDED = {
     "inputs": types.FunctionType,
     "reference": types.FunctionType,
 }
+
+
+FINISHED = 90
+"""The exit status of a process that was asked to close."""
+WRITABLE = ("/tmp", "/dev/shm")
 
 
 class Fault(Exception):
@@ -117,15 +129,20 @@ def answer(out, head, parts):
         view = view[os.write(out, view) :]
 
 
-def main():
-    requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
+def serve(requests, out, path, cpu_s):
+    """Answer an evaluation's requests; in the process that runs the problem's file."""
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no further process, no thread
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if most == resource.RLIM_INFINITY or most > cpu_s:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     module = None
-    for line in requests:
+    for line in os.fdopen(requests, "rb"):
         asked = json.loads(line)
         head, parts = {"id": asked["id"], "ok": True}, []
+        if asked["do"] == "close":
+            return
         try:
-            module = module or load(sys.argv[3])
+            module = module or load(path)
             told, parts = {"about": about, "facts": facts, "case": case}[asked["do"]](module, asked)
             head |= told
             json.dumps(head)
@@ -135,6 +152,39 @@ def main():
             detail = f"{where(error)}{type(error).__name__}: {error}"[:2000]
             head, parts = {"id": asked["id"], "ok": False, "code": "problem.failed", "detail": detail}, []
         answer(out, head, parts)
+
+
+def files(place):
+    """What is where a sandbox can be written."""
+    if os.access(place, os.W_OK):
+        for entry in os.scandir(place):
+            yield entry.path
+            if entry.is_dir(follow_symlinks=False):
+                yield from files(entry.path)
+
+
+def written():
+    return [path for place in WRITABLE for path in files(place)]
+
+
+def main():
+    requests, out, path, cpu_s = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    before, ready = written(), select.poll()
+    ready.register(requests, select.POLLIN)
+    while ready.poll()[0][1] & select.POLLIN:
+        child = os.fork()
+        if child == 0:
+            try:
+                serve(requests, out, path, cpu_s)
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+            os._exit(FINISHED)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code != FINISHED or written() != before:
+            os._exit(code if code >= 0 else 128 - code)
+        answer(out, {"id": 0, "ok": True}, [])
 
 
 if __name__ == "__main__":

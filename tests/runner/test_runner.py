@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def test_a_tuning_run_ends_and_replays_to_the_same_summary(tmp_path: Path) -> No
     best = (tmp_path / "run-1/workspace/best.txt").read_bytes()
     assert run.state.r7.best is not None and 1000 + len(best) == run.state.r7.best.value
     run.close()
+
+
+def test_what_validators_keep_ends_when_the_run_is_left(tmp_path: Path) -> None:
+    closed = []
+    run = start(tmp_path, ASKING)
+    timer = run.performer.host.validators["Timer"]
+    keeping = type(
+        "Keeping", (), {"entry": timer.entry, "measure": None, "close": lambda self: closed.append(self)}
+    )()
+    run.performer.host = replace(run.performer.host, validators={"Keeping": keeping, "Timer": timer})
+    assert run.advance("stepwise") == "waiting" and closed == []
+    run.close()
+    assert closed == [keeping]
 
 
 def test_the_same_rules_and_answers_give_the_same_summary_in_both_stores(tmp_path: Path) -> None:

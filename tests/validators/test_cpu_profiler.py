@@ -257,12 +257,16 @@ def test_a_compiler_that_fails_is_named(lab: Lab) -> None:
 
 
 def test_nothing_is_left_behind(lab: Lab) -> None:
-    """No descriptor, no process, no file of an evaluation outlives it."""
+    """No descriptor, process or file outlives an evaluation; the problem's sandbox ends with the profiler."""
+    lab.profiler.close()
+    none, nobody = _descriptors(), _children()
     lab.measure(lab.hack("honest"), "baseline")
     before = (_descriptors(), _children())
     for name in ("honest", "exits", "bf16"):
         lab.measure(lab.hack(name), "baseline")
     assert (_descriptors(), _children()) == before
+    lab.profiler.close()
+    assert _descriptors() <= none and _children() == nobody
     workshop = lab.profiler._workshop
     assert workshop is not None
     assert {path.name.partition("-")[0] for path in workshop.folder.iterdir()} == {"cpu_driver", "cpu_peak"}

@@ -87,6 +87,47 @@ def test_when_sampling_ends(mine: int, other: int, higher: int, late: bool, coun
     assert (len(found), decide(found, rule, bool(higher)).outcome) == (count, outcome)
 
 
+def taken(wins: Sequence[bool]) -> int:
+    """How many pairs are sampled where these are won."""
+    endless = ({"candidate": [90 if won else 100], "incumbent": [100]} for won in wins)
+    return len(pairs.until_decided(endless, lambda: False, DEFAULTS))
+
+
+def test_sampling_ends_when_no_improvement_can_be_reached() -> None:
+    """54 of 80 pairs are needed, so that the 27th loss settles it; not one pair earlier."""
+    even = [index % 2 == 0 for index in range(80)]
+    assert taken(even) == [index for index, won in enumerate(even, 1) if not won][26]
+    late = [index % 2 == 0 for index in range(52)] + [True] * 28  # 26 losses, then only wins
+    found = [{"candidate": [90 if won else 100], "incumbent": [100]} for won in late[: taken(late)]]
+    assert len(found) == 78
+    assert decide(found, DEFAULTS).outcome == "improved"
+    short = pairs.compare(sampling(1), lambda *_: 104, lambda *_: 100, "x", DEFAULTS | {"max_pairs": 3})
+    assert len(short) == 3  # too few to ever improve: all are taken
+
+
+def test_ending_early_takes_no_improvement_away() -> None:
+    """Of any series of wins that 80 pairs would have called improved, none ends before."""
+    drawn = random.Random(6)
+    improved = 0
+    for _ in range(400):
+        odds = drawn.uniform(0.4, 0.9)
+        wins = [drawn.random() < odds for _ in range(80)]
+        found = [{"candidate": [90 if won else 100], "incumbent": [100]} for won in wins]
+        whole = next(
+            (
+                verdict
+                for count in range(1, 81)
+                if (verdict := decide(found[:count], DEFAULTS)).outcome != "undecided"
+            ),
+            decide(found, DEFAULTS),
+        )
+        count = taken(wins)
+        early = decide(found[:count], DEFAULTS)
+        assert early == whole or (whole.outcome != "improved" and early.outcome == "undecided")
+        improved += early.outcome == "improved"
+    assert improved > 50
+
+
 def test_noise_alone_is_no_improvement() -> None:
     """200 comparisons of equal sides whose samples vary by a third, as on a busy machine."""
     drawn = random.Random(4)

@@ -22,7 +22,7 @@ from spak.ports.models import (
 from spak.ports.redacting import Redacting
 from spak.ports.sandbox import MIB, Child, Heard, Job, Launcher, Limits, Outcome, Status, Stream
 from spak.ports.tools import Archive, Call, Kept, Tool, Toolchain, ToolResult
-from spak.ports.validators import Ask, Asked, MeasureCall, Measurement, Subject, Validator
+from spak.ports.validators import Ask, Asked, Keeping, MeasureCall, Measurement, Subject, Validator
 
 __all__ = [
     "MIB",
@@ -39,6 +39,7 @@ __all__ = [
     "Finish",
     "Heard",
     "Job",
+    "Keeping",
     "Kept",
     "Launcher",
     "Ledger",

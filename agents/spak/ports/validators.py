@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from spak.cancel import Cancel
 from spak.lang.catalog import ValidatorEntry
@@ -84,3 +84,11 @@ class Validator(Protocol):
 
     def measure(self, call: MeasureCall) -> Measurement:
         """Measure. Raises: Cancelled within a second of `call.cancel`."""
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A validator that keeps something, as a started sandbox, from one measurement of a run to the next."""
+
+    def close(self) -> None:
+        """End what is kept; idempotent. A later measurement starts it again."""

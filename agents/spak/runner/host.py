@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from spak.ports import Asking, Backend, Launcher, Limits, Proposer, Redacting, Tool, Toolchain, Validator
+from spak.ports import (
+    Asking,
+    Backend,
+    Keeping,
+    Launcher,
+    Limits,
+    Proposer,
+    Redacting,
+    Tool,
+    Toolchain,
+    Validator,
+)
 from spak.runner.secrets import Secrets
 
 
@@ -33,3 +44,9 @@ class Host:
     def answered_by(self, backend: Backend) -> Host:
         """The same with another backend."""
         return replace(self, backend=backend)
+
+    def release(self) -> None:
+        """End what validators keep between measurements."""
+        for validator in self.validators.values():
+            if isinstance(validator, Keeping):
+                validator.close()

@@ -183,6 +183,7 @@ class Run:
                 self.flush()
             self.keep_snapshot(LEAST)
         finally:
+            self.performer.host.release()
             self.ledger.close()
 
     def flush(self) -> None:

@@ -85,7 +85,8 @@ def own(root: Path, uid: int) -> int:
     as it is: its other name may be a package cache or someone's home.
     Raises: SlotError for a folder of the system or a home, or when the file system refuses.
     """
-    if str(root) in _NEVER or any(root == Path(user.pw_dir) for user in pwd.getpwall()):
+    homes = {os.path.normpath(user.pw_dir) for user in pwd.getpwall()}
+    if str(root) in _NEVER or str(root) in homes:
         raise SlotError(f"{root} is a folder of the system or a home; give a folder of its own as workspace")
     try:
         wrong, links = [], Counter[tuple[int, int]]()

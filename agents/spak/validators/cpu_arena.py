@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ARENA_BYTES = 8 << 20
 """The least size; `size_for` gives what larger problems need."""
 LINE = 64
+_ONES = memoryview(b"\xff" * (1 << 20))
 _SEAL_FUTURE_WRITE = 0x10
 _F_ADD_SEALS = 1033
 _SHAPE_SEALS = 0x1 | 0x2 | 0x4  # no more seals, no shrinking, no growing
@@ -37,10 +38,10 @@ class Arena:
 
         fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.ftruncate(fd, size)
-            shared = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-            self.bytes: NDArray[np.uint8] = np.frombuffer(shared, dtype=np.uint8)
-            self.bytes.fill(0xFF)
+            left = size  # written, not stored: the kernel neither clears pages nor takes a fault for each
+            while left:
+                left -= os.write(fd, _ONES[:left])
+            self.bytes: NDArray[np.uint8] = np.frombuffer(mmap.mmap(fd, size), dtype=np.uint8)
             self.size = size
             fcntl.fcntl(fd, _F_ADD_SEALS, _SHAPE_SEALS | (_SEAL_FUTURE_WRITE if sealed else 0))
             self.fd = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC) if sealed else os.dup(fd)

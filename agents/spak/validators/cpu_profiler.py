@@ -25,6 +25,7 @@ import stat
 import statistics
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -34,13 +35,14 @@ from typing import Any, Literal
 from spak.errors import UnavailableError
 from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
-from spak.ports import MeasureCall, Measurement, Subject
+from spak.ports import MeasureCall, Measurement, Subject, Toolchain
 from spak.validators import cpu_symbols, launch, pairs, problems
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_candidate import Candidate, Native, Script
 from spak.validators.cpu_process import Violation
 from spak.validators.cpu_session import Bench, Side, alone, compare, settle
 from spak.validators.problems import Problem, ProblemFault
+from spak.validators.problems.kept import KeptSandbox
 from spak.validators.problems.session import ANSWER_S
 from spak.validators.problems.signature import CPP, misfit
 
@@ -90,9 +92,15 @@ class CpuProfiler:
         self._entropy = entropy
         self._answer_s = answer_s
         self._workshop = workshop
+        self._kept = KeptSandbox()
+        weakref.finalize(self, self._kept.close)
+
+    def close(self) -> None:
+        """End the sandbox that is kept for the next evaluation; a later one starts another."""
+        self._kept.close()
 
     def measure(self, call: MeasureCall) -> Measurement:
-        began, cpu = time.monotonic(), _cpu_s()
+        began, cpu = time.monotonic(), _cpu_s() + self._kept.spent_ms() / 1000
         evaluation = _Evaluation(call)
         status: Literal["measured", "checked", "void", "timeout", "unavailable"] = "measured"
         try:
@@ -113,9 +121,8 @@ class CpuProfiler:
         except UnavailableError as error:
             status = evaluation.lacks(error)
         result = evaluation.result(status)
-        return replace(
-            result, wall_ms=int(1000 * (time.monotonic() - began)), cpu_ms=int(1000 * (_cpu_s() - cpu))
-        )
+        spent = _cpu_s() + self._kept.spent_ms() / 1000 - cpu  # one that was kept and ended is in both
+        return replace(result, wall_ms=int(1000 * (time.monotonic() - began)), cpu_ms=int(1000 * spent))
 
     def _bench(self, call: MeasureCall, evaluation: _Evaluation, began: float, stack: ExitStack) -> Bench:
         import numpy as np
@@ -134,15 +141,16 @@ class CpuProfiler:
         folder.chmod(0o755)
         limits = replace(call.limits, wall_s=wall_s + 30)
         session = stack.enter_context(
-            problems.opened(
-                call.launcher, call.toolchain, folder / "problem", text, limits, call.cancel, self._answer_s
+            self._kept.opened(
+                call.launcher, call.toolchain or Toolchain(), workshop.folder, text, limits, call.cancel,
+                self._answer_s,
             )
-        )
+        )  # fmt: skip
         problem = Problem.of(session)
         n = call.options.get("n", problem.timed)
         if not problem.least <= n <= problem.most:
             raise ProblemFault("problem.size", f"n = {n}: {name} takes {problem.least} to {problem.most}")
-        problem.steady()
+        self._kept.steady(problem, text)
         return Bench(
             launcher=call.launcher,
             limits=limits,

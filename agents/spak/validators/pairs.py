@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from spak.kernel.metric_decision import decide, is_win
+from spak.kernel.metric_decision import Verdict, decide, is_win
 
 COUPLES = 3
 PROCESSES = 4
@@ -127,18 +127,27 @@ def until_decided(
     """The pairs of an endless iterator up to the first at which sampling ends.
 
     That is when the rule has decided, or, undecided, when the first pair is worse than the rival by more than
-    a tenth or when time is up: an undecided comparison is no improvement. `rule["higher"]` other than 0:
-    larger values are better.
+    a tenth, when winning every pair that is left would not make it an improvement, or when time is up: an
+    undecided comparison is no improvement. `rule["higher"]` other than 0: larger values are better.
     """
     higher = bool(rule.get("higher"))
     pairs: list[dict[str, Any]] = []
     while len(pairs) < rule["max_pairs"]:
         pairs.append(next(taken))
-        if decide(pairs, rule, higher).outcome != "undecided" or late():
+        verdict = decide(pairs, rule, higher)
+        if verdict.outcome != "undecided" or late() or not _may_improve(verdict, rule):
             break
         if len(pairs) == 1 and _hopeless(pairs[0], higher):
             break
     return pairs
+
+
+def _may_improve(verdict: Verdict, rule: Mapping[str, int]) -> bool:
+    """Whether the bar can still be reached when all pairs that are left are won; a rule with too few pairs to
+    ever reach it takes all of them."""
+    most = rule["max_pairs"]
+    bar = rule["evidence"] * 2**most
+    return bool(3 ** (verdict.wins + most - verdict.pairs) >= bar or 3**most < bar)
 
 
 def _hopeless(pair: Mapping[str, Any], higher: bool) -> bool:

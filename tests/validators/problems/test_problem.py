@@ -7,37 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from problem_kit import Inside, problem
+from problem_kit import GOOD, RETURNS, Inside, changed, problem
 from spak.ports import Limits
 from spak.sandbox.restricted import Restricted
 from spak.validators.problems import Problem, ProblemFault, Tolerance, opened, shipped, text_of
 from validator_calls import toolchain
 
-GOOD = """
-import numpy as np
-prototype = "void scale(long n, float k, const float *x, float *y)"
-sizes = {"least": 1, "most": 64, "timed": 32}
-kinds = ["normal", "zeros"]
-tolerance = {"abs": 1e-6, "rel": 1e-6}
-def shapes(n): return {"x": (n, 4), "y": (n, 4)}
-def flops(n): return 4 * n
-def inputs(random, n, kind):
-    x = random.standard_normal((n, 4), dtype=np.float32)
-    return {"k": 2.0, "x": x * 0 if kind == "zeros" else x}
-def reference(n, k, x):
-    return k * x.astype(np.float64)
-"""
-
-
-def changed(*pairs: tuple[str, str]) -> str:
-    text = GOOD
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
-RETURNS = "    return k * x.astype(np.float64)"
 BAD = {
     "nan": ("problem.not_finite", (RETURNS, "    return x.astype(float) * np.nan")),
     "too large for its type": ("problem.not_finite", (RETURNS, "    return x.astype(float) * 1e39 + 1e39")),

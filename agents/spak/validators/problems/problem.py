@@ -5,6 +5,7 @@ Takes a Session, which is asked for everything; gives Cases whose types, shapes 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -199,8 +200,11 @@ class Problem:
         scalars = {item.name: _scalar(item, told.get("scalars")) for item in self.prototype.of("scalar")}
         return Case(n, kind, scalars, {name: arrays[name] for name in names["input"]}, outputs, tuple(seed))
 
-    def steady(self) -> None:
-        """Raises: ProblemFault `problem.changes` when the same seed gives something else a second time."""
+    def steady(self, before: str = "") -> str:
+        """A digest of one case; `before` is what an earlier process gave, if there was one.
+
+        Raises: ProblemFault `problem.changes` when the same seed gives something else a second time.
+        """
         n = min(max(7, self.least), self.most)
         one, two = (self.case_of([1, 2], n, self.kinds[-1]) for _ in range(2))
         self._first = one
@@ -208,6 +212,13 @@ class Problem:
             raise ProblemFault(
                 "problem.changes", f"two calls with one seed differ (n = {n}, {self.kinds[-1]})"
             )
+        found = digest(one)
+        if before not in ("", found):
+            raise ProblemFault(
+                "problem.changes",
+                f"an earlier evaluation got something else for one seed (n = {n}, {self.kinds[-1]})",
+            )
+        return found
 
     def stands_by(self, case: Case) -> None:
         """Raises: ProblemFault `problem.changes` when the seed of the case, or of the first, gives something
@@ -251,6 +262,15 @@ def same(one: Case, two: Case) -> bool:
     return one.scalars == two.scalars and all(
         first[name].tobytes() == second[name].tobytes() for first, second in pairs for name in first
     )
+
+
+def digest(case: Case) -> str:
+    """A hash of what is in a case."""
+    found = hashlib.sha256(repr(sorted(case.scalars.items())).encode())
+    for arrays in (case.inputs, case.outputs):
+        for name, array in arrays.items():
+            found.update(name.encode() + array.tobytes())
+    return found.hexdigest()
 
 
 def _wide(item: Parameter) -> str:

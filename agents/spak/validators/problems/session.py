@@ -3,6 +3,9 @@
 Takes a launcher and the file's text; gives for each request one line of JSON and the bytes of arrays, both of
 bounded length. Nothing in it is trusted: `problem` checks what the arrays are. The process has no network,
 may start no further process, and sees neither the workspace nor a candidate.
+
+`renew` lets a sandbox serve a further evaluation: its first process, which has loaded Python and numpy and
+nothing of the problem, forks a process that reads the file again (sandbox/guest/problem_guest.py).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import os
 import select
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +32,21 @@ DATA_BYTES = 512 << 20
 """Of one answer; a reference in float64 takes eight bytes a number, whatever the output's type."""
 START_S = 60.0
 ANSWER_S = 30.0
+CLOSED = b'{"id": 0, "ok": true}'
+FINISH_S = 5.0
+"""How long the process of an evaluation may take to end; the sandbox goes with it otherwise."""
 POLL_MS = 100
+FILE = "problem_file.py"
 GUEST = "sandbox/guest/problem_guest.py"
 WIDTHS = {"float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8}
 _PIPE_BYTES = 1 << 20
 
 
 class Session:
-    """A started problem; `ask` may be used until it raises, `close` always."""
+    """A started problem; `ask` may be used until it raises, `close` always.
+
+    `limits` are those of an evaluation; the sandbox itself may live for `life_s` seconds if that is more.
+    """
 
     def __init__(
         self,
@@ -47,9 +58,12 @@ class Session:
         cancel: Cancel | None = None,
         answer_s: float = ANSWER_S,
         start_s: float = START_S,
+        life_s: float = 0.0,
     ) -> None:
         self._cancel, self._answer_s, self._start_s = cancel, answer_s, start_s
         self._count = 0
+        self._asking = False
+        self.folder = folder
         self._child: Child | None = None
         python = toolchain.programs.get("python", "")
         if not python:
@@ -57,18 +71,20 @@ class Session:
         folder.mkdir()
         folder.chmod(0o755)
         (folder / "guest.py").write_bytes(data.path(GUEST).read_bytes())
-        (folder / "problem_file.py").write_text(text, encoding="utf-8")
-        for name in ("guest.py", "problem_file.py"):
-            (folder / name).chmod(0o444)
+        (folder / "guest.py").chmod(0o444)
+        self._write(text)
         theirs, self._requests = os.pipe2(os.O_CLOEXEC)
         self._answers, answers = os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):  # a smaller pipe is only slower
             fcntl.fcntl(answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        argv = (python, "-I", "-B", "/ws/guest.py", str(theirs), str(answers), "/ws/problem_file.py")
+        argv = (
+            *(python, "-I", "-B", "/ws/guest.py", str(theirs), str(answers)),
+            *(f"/ws/{FILE}", str(limits.cpu_s)),
+        )
         env = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         job = Job(
-            argv=argv, workspace=folder, writable=False, limits=limits, env=env, binds=toolchain.binds,
-            cancel=cancel,
+            argv=argv, workspace=folder, writable=False, limits=_living(limits, life_s), env=env,
+            binds=toolchain.binds, cancel=cancel,
         )  # fmt: skip
         try:
             self._child = launcher.start(job, pass_fds=(theirs, answers))
@@ -82,6 +98,7 @@ class Session:
     def ask(self, do: str, **more: Any) -> tuple[dict[str, Any], bytes]:
         """The answer's line, and the bytes of its arrays. Raises: ProblemFault; Cancelled."""
         self._count += 1
+        self._asking = True
         until = time.monotonic() + self._answer_s + (self._start_s if self._count == 1 else 0)
         try:
             os.write(self._requests, json.dumps({"id": self._count, "do": do, **more}).encode() + b"\n")
@@ -98,7 +115,42 @@ class Session:
             code = told.get("code")
             known = code in ("problem.invalid", "problem.shape")
             raise ProblemFault(str(code) if known else "problem.failed", str(told.get("detail", ""))[:2000])
-        return told, self._bytes(rest, _announced(told.get("arrays", [])), until)
+        data = self._bytes(rest, _announced(told.get("arrays", [])), until)
+        self._asking = False
+        return told, data
+
+    def finish(self) -> bool:
+        """End the evaluation's process; whether the sandbox may serve another one. Never raises.
+
+        It may not after a fault or a request that was cancelled.
+        """
+        if self._asking or self._child is None:
+            return False
+        self._cancel = None
+        try:
+            os.write(self._requests, b'{"id": 0, "do": "close"}\n')
+            head, rest = self._line(time.monotonic() + FINISH_S)
+        except (OSError, ProblemFault):
+            return False
+        return (head, rest) == (CLOSED, b"")
+
+    def renew(self, text: str, cancel: Cancel | None, answer_s: float) -> None:
+        """Begin an evaluation of a file in a sandbox that has served others."""
+        self._cancel, self._answer_s = cancel, answer_s
+        self._write(text)
+
+    def lives(self) -> bool:
+        """Whether the sandbox has not ended."""
+        return self._child is not None and self._child.poll() is None
+
+    def spent_ms(self) -> int:
+        """CPU time of the sandbox and of the evaluations' processes that have ended; 0 when it is gone."""
+        try:
+            stat = Path(f"/proc/{self._child.pid}/stat").read_text() if self._child is not None else ""
+        except OSError:
+            return 0
+        ticks = stat.rpartition(")")[2].split()[11:15]
+        return 1000 * sum(map(int, ticks)) // os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         """End the process; idempotent."""
@@ -111,6 +163,12 @@ class Session:
             setattr(self, name, -1)
             if fd >= 0:
                 os.close(fd)
+
+    def _write(self, text: str) -> None:
+        file = self.folder / FILE
+        file.unlink(missing_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o444)
 
     def _line(self, until: float) -> tuple[bytes, bytes]:
         seen = b""
@@ -151,6 +209,13 @@ class Session:
         if outcome.status == "launcher":
             return ProblemFault("problem.launcher", detail or "the sandbox did not start")
         return ProblemFault("problem.died", f"{outcome.status}, exit {outcome.exit}. {detail}".strip())
+
+
+def _living(limits: Limits, life_s: float) -> Limits:
+    """Limits of the sandbox: an evaluation's, but for time, which its guest limits for each evaluation."""
+    if not life_s:
+        return limits
+    return replace(limits, wall_s=max(life_s, limits.wall_s), cpu_s=max(int(life_s), limits.cpu_s))
 
 
 def _announced(arrays: Any) -> int:
