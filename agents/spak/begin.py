@@ -121,9 +121,9 @@ def plan(
     if host.backend is not None:
         host.backend.check()
         priced(program, host.backend, host.proposers)
-    asked_by_proposers(program, host, proposer)
     named = backend_name(backend or program.backend or chosen.backend)
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
+    asked_by_proposers(program, host, picked, proposer)
     keys = chosen.approvers if approvers is None else approvers
     texts = problems_of(program, whole)
     return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts)
@@ -153,17 +153,26 @@ def problems_of(program: Program, whole: Resolved) -> dict[str, str]:
     return {name: known[name] for name in sorted(map(str, named)) if name in known}
 
 
-def asked_by_proposers(program: Program, host: Host, proposer: str = "") -> None:
-    """Raises: UnavailableError `unavailable.model` where a PROPOSER asks a model and only a person could.
+def asked_by_proposers(program: Program, host: Host, mode: Mode, proposer: str = "") -> None:
+    """Raises: UnavailableError `unavailable.model` where a PROPOSER asks a model and only a person could;
+    UsageError `usage.mode` where the run should stop at questions, which a PROPOSER's are not.
 
     `proposer` is the one that fills all plans, in the place of those that the program names.
     """
-    if host.backend is not None and host.backend.entry.name != "manual":
-        return
     for task in program.tasks.values():
         name = proposer or task.proposing.name
-        if isinstance(host.proposers.get(name), Asking) and any(step.kind == "plan" for step in task.steps):
+        if not isinstance(host.proposers.get(name), Asking) or all(
+            step.kind != "plan" for step in task.steps
+        ):
+            continue
+        if host.backend is None or host.backend.entry.name == "manual":
             raise no_model(name, task.name)
+        if mode != "full_auto":
+            raise UsageError(
+                "usage.mode",
+                f"PROPOSER {name} of TASK {task.name} asks a model without a stop, and the mode is {mode}",
+                "--mode full_auto, or leave --mode and MODE out",
+            )
 
 
 def priced(

@@ -92,6 +92,14 @@ def test_without_a_model_it_does_not_begin(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".spak/runs/*"))
 
 
+@pytest.mark.parametrize("mode", ["stepwise", "semi_auto"])
+def test_a_mode_that_stops_at_questions_is_refused(tmp_path: Path, mode: str) -> None:
+    arguments = ("run", str(EXAMPLES / f"{NAME}.spak"), "--from", str(RECORDING), "--mode", mode, "--json")
+    code, seen = spak(tmp_path, *arguments)
+    assert (code, seen["error"]["code"]) == (2, "usage.mode"), seen
+    assert not list(tmp_path.glob(".spak/runs/*"))
+
+
 def test_bad_marks_are_told_before_the_run(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / NAME, tmp_path / NAME)
     shutil.copy(EXAMPLES / f"{NAME}.spak", tmp_path)
