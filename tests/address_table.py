@@ -115,6 +115,7 @@ TEAM_ROUTES = {
     "spak-spec-protect": Route(ADMIN, "post", {"approvals": "1"}, SPEC),
     "spak-patch": Route(VIEWER, args=PATCH),
     "spak-patch-status": Route(VIEWER, args=PATCH),
+    "spak-patch-more": Route(VIEWER, args=PATCH),
     "spak-patch-graph": Route(VIEWER, args=PATCH),
     "spak-patch-text": Route(VIEWER, args=PATCH),
     "spak-patch-conflicts": Route(VIEWER, args=PATCH),

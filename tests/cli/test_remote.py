@@ -54,6 +54,24 @@ def test_no_character_of_an_answer_steers_the_terminal(cli: Cli, answers: Callab
     assert not set(done.err) & set("\x1b\x07\x9b\u202e")
 
 
+@pytest.mark.parametrize("checked", [True, False, None])
+def test_a_success_that_nothing_checked_is_called_as_on_the_pages(
+    cli: Cli, answers: Callable[[Answer], None], checked: bool | None
+) -> None:
+    run = RUN | {"state": "succeeded", "checked": checked}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        records = {"records": [], "next": None}
+        return httpx.Response(200, json=records if request.url.path.endswith("/records/") else run)
+
+    answers(answer)
+    asked = ("run", "demo/tune", "--server", "https://a", "--wait")
+    done = cli(*asked)
+    assert done.code == 0
+    assert ("run r1: completed, unchecked" if checked is False else "run r1: succeeded") in done.err
+    assert cli(*asked, "--json").json["state"] == "succeeded"
+
+
 @pytest.mark.parametrize(
     ("name", "sent"),
     [

@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import Count, Max, Q
+from django.http import Http404
+
 from spakweb import access
-from spakweb.reviews import checks, merge_queue, rules, spending, talk
+from spakweb.reviews import checks, folding, merge_queue, rules, spending, talk
 from spakweb.reviews.models import Check, Patch, Revision, Verdict, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.protection import unprotected_imports
-from spakweb.reviews.reading import draw, read
+from spakweb.reviews.reading import Reading, draw, read
 from spakweb.runs.models import Run
 from spakweb.specs import show
 from spakweb.specs.actions import draft_of
@@ -33,8 +36,8 @@ DRAWN = 60
 """Tasks whose graph is part of the page; a larger one is fetched when it comes into view."""
 THREADS = 100
 """Threads of comments that the page shows, the newest."""
-MOST_ROWS = 600
-"""Rows of the text that the page shows at once."""
+MOST_ROWS, MOST_CHARS = 600, 150_000
+"""Rows of the text that the page shows at once, and their characters."""
 VERDICTS, REVISIONS = 50, 100
 """Verdicts and revisions that the page lists, the newest."""
 
@@ -75,6 +78,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         "opened": opened,
         "approvals": rules.standing_approvals(patch),
         "missing": missing,
+        "said": _said(patch),
         "verdicts": verdicts[:VERDICTS],
         "more_verdicts": len(verdicts) > VERDICTS,
         "checks": shown,
@@ -96,18 +100,12 @@ def context(
     comments before the one with that key and not the newest, `first` is how many rows of the text to skip."""
     found = status(user, patch)
     latest: Revision = found["revision"]
-    reading = read(patch.spec, latest.base.text, latest.text)
-    edits = edits_of(latest.base.text, latest.text)
-    parts = parts_of(reading, edits)
-    seen = dict(Viewed.objects.filter(patch=patch, user=user).values_list("part", "digest"))
-    for part in parts:
-        part.viewed = seen.get(part.name) == part.digest
+    reading, edit_count, parts = _parts(user, patch)
     begun = patch.comments.filter(parent=None)
     threads = _threads(patch, latest, parts, Tasks(reading.new_tasks), said)
     older = threads[0].pk if threads and begun.filter(pk__lt=threads[0].pk).exists() else 0
     earlier = patch.revisions.filter(number=since).first() if since else None
     old = earlier.text if earlier else latest.base.text
-    nodes = [one for one in reading.graph.nodes if one.change != "same"]
     results = {one["name"]: one["row"].result for one in found["checks"]}
     tried = _campaign(patch, latest)
     replay, evidence, of = results.get("replay", {}), tried["campaign"], tried["campaign_revision"]
@@ -115,14 +113,15 @@ def context(
         "reading": reading,
         "difference": reading.difference,
         "parts": parts,
+        "part_window": folding.fold(parts),
         "open_imports": unprotected_imports(patch.spec, latest.text) if found["opened"] else [],
         "viewed_count": sum(part.viewed for part in parts),
-        "edit_count": len(edits),
+        "edit_count": edit_count,
         "svg": draw(reading.graph) if len(reading.graph.nodes) <= DRAWN else None,
         "graph_later": len(reading.graph.nodes) > DRAWN,
-        "nodes": nodes,
+        "nodes": folding.take(_nodes(reading), 0),
         "counts": _counts(reading),
-        "breaking": [item for item in reading.difference.flags if item.flag == "breaking"],
+        "breaking": folding.take(_breaking(reading), 0),
         **_window(rows(old, latest.text, unified, threads), first),
         "unified": unified,
         "since": earlier,
@@ -139,6 +138,57 @@ def context(
         "text_errors": results.get("text", {}).get("errors", []),
         **tried,
     }
+
+
+def more(user: Any, patch: Patch, kind: str, name: str, first: int) -> dict[str, Any]:
+    """The next of what the page folds: `parts`, `nodes`, `breaking`, or a list of the part of that name.
+
+    Raises: Http404.
+    """
+    reading, edit_count, parts = _parts(user, patch)
+    latest = patch.latest
+    found = {
+        "kind": kind,
+        "patch": patch,
+        "spec": patch.spec,
+        "team": patch.spec.team,
+        "revision": latest,
+        "reading": reading,
+        "edit_count": edit_count,
+        "opened": patch.state == Patch.State.OPEN,
+        "may_edit": access.can(user, "spec.propose", patch) and not patch.spec.archived_at,
+    }
+    if kind == "parts":
+        _threads(patch, latest, parts, Tasks(reading.new_tasks), 0)
+        return found | {"part_window": folding.fold(parts, first)}
+    if kind in ("nodes", "breaking"):
+        return found | {kind: folding.take((_nodes if kind == "nodes" else _breaking)(reading), first)}
+    part = next((one for one in parts if one.name == name), None)
+    if part is None or kind not in folding.LISTS:
+        raise Http404
+    part.windows = {kind: folding.take(getattr(part, kind), first)}
+    return found | {"part": part}
+
+
+def _parts(user: Any, patch: Patch) -> tuple[Reading, int, list[Part]]:
+    """The newest revision as it is read, the number of its edits, and its parts, with what the person has
+    viewed."""
+    latest: Revision = patch.latest
+    reading = read(patch.spec, latest.base.text, latest.text)
+    edits = edits_of(latest.base.text, latest.text)
+    parts = parts_of(reading, edits)
+    seen = dict(Viewed.objects.filter(patch=patch, user=user).values_list("part", "digest"))
+    for part in parts:
+        part.viewed = seen.get(part.name) == part.digest
+    return reading, len(edits), parts
+
+
+def _nodes(reading: Reading) -> list[Any]:
+    return [one for one in reading.graph.nodes if one.change != "same"]
+
+
+def _breaking(reading: Reading) -> list[Any]:
+    return [item for item in reading.difference.flags if item.flag == "breaking"]
 
 
 def _counts(reading: Any) -> list[tuple[str, int]]:
@@ -210,6 +260,13 @@ def _outcome(signal: str, to: str, code: str) -> str:
     return f"{went}, the run ended: {code}" if code else went if to else f"{went}, the end"
 
 
+def _said(patch: Patch) -> str:
+    """Another text as soon as somebody said something, or resolved a thread or opened one again."""
+    done = Count("pk", filter=Q(resolved_at__isnull=False))
+    found = patch.comments.aggregate(newest=Max("pk"), last=Max("resolved_at"), done=done)
+    return f"{found['newest'] or 0} {found['done']} {found['last'].timestamp() if found['last'] else 0}"
+
+
 def _threads(patch: Patch, latest: Revision, parts: list[Part], tasks: Tasks, said: int) -> list[Any]:
     """The newest comments that begin a thread, or those before `said`, with their answers; those about a part
     or a line of the newest text are placed there as well."""
@@ -260,13 +317,17 @@ def rows(old: str, new: str, unified: bool, threads: Iterable[Any]) -> list[dict
 def _window(found: list[dict[str, Any]], first: int) -> dict[str, Any]:
     """Rows of the text from one on, and where those before and after them begin."""
     first = first if first < len(found) else 0
-    after = len(found) - first - MOST_ROWS
+    end, chars = first, 0
+    while end < min(len(found), first + MOST_ROWS) and chars < MOST_CHARS:
+        row = found[end]["row"]
+        chars += len(row.left or "") + len(row.right or "") if found[end]["kind"] != "gap" else 0
+        end += 1
     return {
-        "rows": found[first : first + MOST_ROWS],
+        "rows": found[first:end],
         "rows_before": first,
-        "rows_after": max(0, after),
+        "rows_after": len(found) - end,
         "first_before": max(0, first - MOST_ROWS),
-        "first_after": first + MOST_ROWS,
+        "first_after": end,
     }
 
 

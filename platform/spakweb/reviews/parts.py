@@ -59,6 +59,8 @@ class Part:
     capabilities: list[Capability] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
     comments: list[Any] = field(default_factory=list)
+    windows: dict[str, Any] = field(default_factory=dict)
+    """What a page shows of its lists (folding.py)."""
     viewed: bool = False
     digest: str = ""
 

@@ -19,6 +19,7 @@ urlpatterns = [
     path("specs/<slug:spec>/history.jsonl", views.history_file, name="spak-spec-history-file"),
     path(ONE, views.patch, name="spak-patch"),
     path(f"{ONE}status/", views.status, name="spak-patch-status"),
+    path(f"{ONE}more/", views.more, name="spak-patch-more"),
     path(f"{ONE}graph/", views.graph, name="spak-patch-graph"),
     path(f"{ONE}text/", views.text, name="spak-patch-text"),
     path(f"{ONE}conflicts/", views.conflicts, name="spak-patch-conflicts"),

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
 
 from spakweb import access
 from spakweb.error_pages import wants_json
@@ -132,6 +133,23 @@ def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespon
     found = find_patch(request, team, spec, patch)
     context = page.status(request.user, found) | {"shown": _whole(request.GET.get("shown"))}
     return render(request, "reviews/_status.html", context)
+
+
+@gzip_page
+@vary_on_headers("HX-Request")
+@require_safe
+@revealing
+def more(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """The next of what the page folds, for its script, or as a page of its own."""
+    found, given = find_patch(request, team, spec, patch), request.GET
+    if _whole(given.get("revision")) not in (0, found.latest.number):
+        words = f"Revision {found.latest.number} came in."
+        raise Refused("web.patch_moved", words, "Open the patch again.", 409)
+    kind, name = given.get("kind", "parts"), given.get("part", "")
+    context = page.more(request.user, found, kind, name, _whole(given.get("from")))
+    context["do_url"] = reverse("spak-patch-do", args=[team, spec, patch])
+    whole = "reviews/more.html" if request.headers.get("HX-Request") is None else f"reviews/_{kind}.html"
+    return render(request, whole, context | {"section": "specs", "template": f"reviews/_{kind}.html"})
 
 
 @gzip_page

@@ -64,21 +64,80 @@ document.addEventListener("submit", (event) => {
   viewed(event.target);
 });
 
-// ---- evidence of checks that end while the page is open
+// ---- what is folded: a link loads the next of it in its own place, and the first of that gets the focus
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("[data-more] a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  if (link.getAttribute("aria-busy")) return;
+  link.setAttribute("aria-busy", "true");
+  const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer?.ok) {
+    location.assign(link.href);  // a page of its own, which says what is wrong
+    return;
+  }
+  const more = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+  const first = more.firstElementChild;
+  const focus = first?.querySelector("summary, .hunk, button") ?? first;
+  if (focus && !focus.matches("summary, button, [tabindex]")) focus.tabIndex = -1;
+  link.parentElement.replaceWith(...more.childNodes);
+  focus?.focus();
+  say("More is shown");
+});
+
+// ---- evidence of checks that end, and what others say, while the page is open
 
 const status = document.getElementById("status");
-const judged = (page) => page.getElementById("judged")?.dataset.judged ?? "";
-let known = judged(document);
-const revision = known.split(" ")[0];
-async function evidence() {
-  if (judged(document) === known) return;
-  known = judged(document);
-  const answer = await fetch(location.href);
-  if (!answer.ok) return;
+const now = (page) => page.getElementById("judged")?.dataset ?? {};
+const known = { ...now(document) };
+const revision = (known.judged ?? "").split(" ")[0];
+let asking = false;
+async function follow() {
+  const { judged, said } = now(document);
+  if (asking || (judged === known.judged && said === known.said)) return;
+  asking = true;
+  const answer = await fetch(location.href).catch(() => null);
+  asking = false;
+  if (!answer?.ok) {
+    setTimeout(follow, 5000);
+    return;
+  }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  if (judged(page).split(" ")[0] === revision) document.getElementById("found").replaceChildren(...page.getElementById("found").childNodes);
+  if (judged !== known.judged && (now(page).judged ?? "").split(" ")[0] === revision) document.getElementById("found").replaceChildren(...page.getElementById("found").childNodes);
+  if (said !== known.said) converse(page);
+  Object.assign(known, { judged, said });
 }
-if (status) new MutationObserver(evidence).observe(status, { subtree: true, childList: true, attributes: true });
+if (status) new MutationObserver(follow).observe(status, { subtree: true, childList: true, attributes: true });
+
+// Threads as they are now. The forms of a thread stay while somebody types in them.
+function converse(page) {
+  const list = document.getElementById("threads"), before = all("#threads .thread, #threads .answer").length;
+  let last = null;
+  for (const card of [...page.querySelectorAll("#threads > .card")]) {
+    const thread = card.querySelector(".thread"), mine = document.getElementById(thread.id);
+    if (mine) renew(mine, thread);
+    else if (last) last.after(card);
+    else list.prepend(card);
+    last = mine?.parentElement ?? card;
+  }
+  if (last) list.querySelector(":scope > .muted")?.remove();
+  document.getElementById("open-threads").textContent = page.getElementById("open-threads").textContent;
+  const more = all("#threads .thread, #threads .answer").length - before;
+  if (more > 0) say(more === 1 ? "1 new comment" : `${more} new comments`);
+}
+
+function renew(mine, thread) {
+  const acts = mine.querySelector(".thread-acts");
+  const typed = acts && (acts.contains(document.activeElement) || [...acts.querySelectorAll("[name=text]")].some((field) => field.value));
+  mine.className = thread.className;
+  for (const old of [...mine.children]) if (old !== acts || !typed) old.remove();
+  for (const made of [...thread.children]) {
+    if (typed && made.matches(".thread-acts")) continue;
+    if (typed) acts.before(made);
+    else mine.append(made);
+  }
+}
 
 // ---- conflicts: who types a text of their own means that one
 

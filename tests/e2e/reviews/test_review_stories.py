@@ -376,3 +376,67 @@ def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person) -> None:
     bob.go(f"{patch}edit/")
     bob.page.wait_for_selector("#editor[data-ready=true]")
     assert bob.text == SPEC.replace("Look.", "Look everywhere.").replace("Say.", "Say it.")
+
+
+def proposed(person, path: str, text: str) -> str:
+    """The path of a patch with this text, sent as a program of the page would."""
+    asked = person.context.request
+    token = re.findall(r'csrfmiddlewaretoken" value="(\w+)', asked.get(f"{person.url}{path}patches/").text())[
+        0
+    ]
+    form = {"csrfmiddlewaretoken": token, "text": text, "base_version": "1", "title": "Many lines"}
+    headers = {"Referer": f"{person.url}{path}patches/"}
+    answer = asked.post(f"{person.url}{path}patches/propose/", form=form, headers=headers, max_redirects=0)
+    assert answer.status == 302, answer.text()
+    return str(answer.headers["location"])
+
+
+def test_what_others_say_comes_in_while_somebody_types(person) -> None:
+    """Comments, answers and resolved threads without a reload; what is typed, and the focus, stay."""
+    alice, bob = person("alice"), person("bob", color_scheme="dark")
+    path = proposed(bob, bob.make(SPEC), SPEC.replace("Look.", "Look around."))
+    bob.go(path)
+    bob.page.locator("#comment [name=text]").fill("Is this enough?")
+    bob.page.get_by_role("button", name="Comment", exact=True).click()
+    answer = bob.page.get_by_label("Answer to bob")
+    answer.click()
+    bob.page.keyboard.type("I mean")
+    own = bob.page.locator("#comment [name=text]")
+    alice.go(path)
+    alice.page.get_by_label("Answer to bob").fill("Yes.")
+    alice.page.get_by_role("button", name="Answer", exact=True).click()
+    expect(bob.page.locator("#threads .answer")).to_have_text(re.compile("Alice.*Yes."))
+    expect(answer).to_be_focused()
+    bob.page.keyboard.type(" the second task")
+    expect(answer).to_have_value("I mean the second task")
+    own.click()
+    bob.page.keyboard.type("Half a ")
+    alice.page.locator("#comment [name=text]").fill("Another thing.")
+    alice.page.get_by_role("button", name="Comment", exact=True).click()
+    alice.page.get_by_role("button", name="Resolve").first.click()
+    expect(bob.page.locator("#threads .thread")).to_have_count(2)
+    expect(bob.page.locator("#threads .thread").first).to_contain_text("Resolved")
+    expect(bob.page.locator("#open-threads")).to_have_text("1 open comment")
+    bob.page.keyboard.type("sentence")
+    expect(own).to_have_value("Half a sentence")
+    expect(answer).to_have_value("I mean the second task")
+    assert bob.flaws(dark=True) == []
+
+
+def test_what_is_folded_is_loaded_by_the_keyboard(person) -> None:
+    bob = person("bob")
+    lines = [f"// line {number}" for number in range(500)]
+    base = SPEC + "\n".join(lines) + "\n"
+    changed = "\n".join(line if n % 2 else f"{line} more" for n, line in enumerate(lines)) + "\n"
+    bob.go(proposed(bob, bob.make(base), SPEC + changed))
+    edits = bob.page.locator(".hunk")
+    expect(edits).to_have_count(150)
+    link = bob.page.locator("[data-more] a")
+    expect(link).to_have_text(re.compile("Show the next of 100 edits"))
+    link.focus()
+    bob.page.keyboard.press("Enter")
+    expect(edits).to_have_count(250)
+    expect(edits.nth(150)).to_be_focused()
+    expect(link).to_have_count(0)
+    expect(bob.page.locator("#said")).to_have_text("More is shown")
+    assert bob.flaws() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from bench.bench_review import EDITS, TASKS, text
-from spakweb.reviews import actions, page, rules
+from spakweb.reviews import actions, folding, page, rules, talk
 from spakweb.reviews.models import Patch
 from spakweb.specs.actions import create_spec, save_version
 
@@ -102,7 +103,7 @@ def test_the_graph_of_both_draws_what_was_added_changed_and_removed_apart(cast: 
         "first": "d-changed", "second": "d-changed", "last": "d-changed", "fresh": "d-added",
     }  # fmt: skip
     assert answer.context["counts"] == [("added", 1), ("changed", 3)]
-    assert [(one.name, one.was) for one in answer.context["nodes"]][-1] == ("last", "third")
+    assert [(one.name, one.was) for one in answer.context["nodes"].shown][-1] == ("last", "third")
     without = BASE[: BASE.index("  TASK third")].replace("    NEXT { success -> third }\n", "") + "}\n"
     made = actions.propose(cast["bob"], patch.spec, without, 1, "Less")
     found = drawn(shown(cast, made).content.decode())
@@ -204,3 +205,92 @@ def test_a_large_patch_is_within_its_size(cast: Any) -> None:
         sizes.append((len(answer.content), len(queries)))
         assert answer.context["edit_count"] == (EDITS if name == "large" else 1)
     assert sizes[0][0] < 300_000 and sizes[0][1] == sizes[1][1]
+
+
+def more_links(body: str) -> list[str]:
+    found = re.findall(r'<p class="small" data-more><a href="([^"]+)">', body)
+    return [html.unescape(one) for one in found]
+
+
+@pytest.fixture
+def many(cast: Any) -> Patch:
+    """256 KiB in which every other line is another, each an edit of its own, and 300 tasks that change."""
+    tasks = text(300)
+    lines = [f"// {number:05d} {'<&>' * 6}" for number in range(7000)]
+    changed = [line if number % 2 else line.replace("//", "///") for number, line in enumerate(lines)]
+    base, new = (tasks + "\n".join(found) + "\n" for found in (lines, changed))
+    spec = create_spec(cast["alice"], cast.team, "many", base)
+    return actions.propose(cast["bob"], spec, re.sub(r'"p(\d+)"', r'"q\1"', new), 1, "All of it")
+
+
+def test_a_patch_of_thousands_of_edits_is_folded_and_nothing_is_out_of_reach(
+    cast: Any, many: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = shown(cast, many)
+    body, parts, edits = answer.content.decode(), answer.context["parts"], answer.context["edit_count"]
+    assert len(many.latest.text) > 230_000 and edits > 3500 and len(parts) > 300
+    assert len(body) < 1_000_000
+    monkeypatch.setattr(folding, "ITEMS", 5000)
+    monkeypatch.setattr(folding, "PARTS", 150)
+    monkeypatch.setattr(folding, "CHARS", 10**6)
+    rita, left, seen = cast.client("rita"), more_links(body), [body]
+    while left:
+        found = rita.get(left.pop(), headers={"HX-Request": "true"})
+        assert found.status_code == 200
+        seen.append(found.content.decode())
+        assert "<html" not in seen[-1]
+        left += more_links(seen[-1])
+    whole = "".join(seen)
+    numbers = sorted(int(one) for one in re.findall(r'aria-label="Edit (\d+)"', whole))
+    assert numbers == list(range(1, edits + 1)), "each once"
+    assert whole.count("data-part>") == len(parts)
+    assert whole.count('<li class="change">') == sum(len(one.changes) for one in parts)
+    assert whole.count("data-centre=") == 300
+
+
+def test_the_rest_of_a_fold_is_a_page_without_the_script(cast: Any, many: Patch) -> None:
+    rita, [first, *_] = cast.client("rita"), more_links(shown(cast, many).content.decode())
+    body = rita.get(first).content.decode()
+    back = reverse("spak-patch", args=[cast.team.slug, "many", 1])
+    assert "<h1>More " in body and f'href="{back}"' in body
+    where = reverse("spak-patch-more", args=[cast.team.slug, "many", 1])
+    for query in ("kind=../patch", "kind=edits&part=tasks/none", "kind=edits&part=%00"):
+        assert rita.get(f"{where}?{query}").status_code == 404
+    assert rita.get(f"{where}?kind=parts&from=99999999").status_code == 200
+    actions.revise(cast["bob"], many, 1, many.latest.text.replace("q0", "q00"))
+    late = rita.get(first, headers={"HX-Request": "true", "Accept": "application/json"})
+    assert (late.status_code, late.json()["code"]) == (409, "web.patch_moved")
+    assert cast.client("charlie").get(where).status_code == 404
+
+
+def test_long_lines_are_shown_in_fewer_rows(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MOST_CHARS", 1000)
+    added = "".join(f"  // {number} {'x' * 300}\n" for number in range(20))
+    head = cast.spec.head.text
+    made = actions.propose(cast["bob"], cast.spec, head.replace("  START", f"{added}  START"), 1, "Long")
+    answer, numbers = shown(cast, made), []
+    while answer.context["rows_after"]:
+        assert 0 < len(answer.context["rows"]) < 10
+        numbers += [item["row"].right_number for item in answer.context["rows"]]
+        answer = shown(cast, made, f"?from={answer.context['first_after']}")
+    numbers += [item["row"].right_number for item in answer.context["rows"] if item["kind"] != "gap"]
+    assert set(range(2, 21)) <= set(numbers) and len(numbers) == len(set(numbers))
+
+
+def test_the_status_says_that_somebody_said_something(cast: Any, patch: Patch) -> None:
+    """The page's script asks for the conversation then."""
+    where = reverse("spak-patch-status", args=[cast.team.slug, "four", 1])
+
+    def said() -> str:
+        [found] = re.findall(r'data-said="([^"]*)"', cast.client("rita").get(where).content.decode())
+        return str(found)
+
+    seen = [said()]
+    key = talk.comment(cast["bob"], patch, "Why?").pk
+    seen.append(said())
+    talk.resolve(cast["rita"], patch, key)
+    seen.append(said())
+    talk.resolve(cast["rita"], patch, key, False)
+    talk.comment(cast["rita"], patch, "So.", answers=key)
+    seen.append(said())
+    assert len(set(seen)) == 4 and said() == seen[-1]
