@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from namespace_kit import needed
-from platform_kit import ROOT, environment, manage, missing
+from needs import missing
+from platform_kit import ROOT, environment, manage
 from servers_kit import Postgres, binary
 
 FREEZES = 250

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from platform_kit import CHROMIUM, Server, Watched, Web, chromium, kept, missing, seeded, windows
+from needs import missing
+from platform_kit import CHROMIUM, Server, Watched, Web, chromium, kept, seeded, windows
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import OperationalError
 from django.utils import timezone
 
-from platform_kit import missing
+from needs import missing
 from process_kit import WAIT_S
 from runs_kit import Socket, ledger, looped, member, tables, write
 from servers_kit import Redis, binary

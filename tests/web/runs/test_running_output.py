@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from platform_kit import missing
+from needs import missing
 from process_kit import WAIT_S, until
 from runs_kit import Socket, looped
 from servers_kit import Redis, binary

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from platform_kit import free_port, missing
+from needs import missing
+from platform_kit import free_port
 from process_kit import until
 from sources_kit import NAME, Repository
 from spakweb.runs.models import Run

@@ -19,7 +19,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.urls import reverse
 
 from freeze_kit import freezer
-from platform_kit import missing
+from needs import missing
 from runs_kit import tables
 from servers_kit import Postgres, binary
 from spakweb import lock_wait, worker_health
