@@ -5,7 +5,8 @@ disk. `write` makes each step durable by itself though it writes nothing, `chang
 new content each time, `pure` lets steps share an fsync. Floors: 400 bytes appended and fdatasynced, and one
 row inserted and committed in SQLite (WAL, FULL). Figures: CPU milliseconds per step over the larger floor,
 ledger fsyncs per step (workspace fsyncs apart), bytes per step at 100 and 5,000 steps, resident memory,
-replayed records a second. The runs are judged by one rule that permits everything; the last ones again by the
+replayed records a second; and what the walls around a workspace add to a step, run by turns with and without
+them (bench.step_walls). The runs are judged by one rule that permits everything; the last ones again by the
 shipped constitution.
 """
 
@@ -107,14 +108,15 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
     append_ms, sqlite_ms = _append_floor(folder), _sqlite_floor(folder)
     floor = max(append_ms, sqlite_ms)
     small, effect, large = (
-        _run(folder, "write", 100),
-        _run(folder, "write", 1000),
-        _run(folder, "write", 5000),
+        run(folder, "write", 100),
+        run(folder, "write", 1000),
+        run(folder, "write", 5000),
     )
-    change = _run(folder, "change", 1000)
-    short, shared = _run(folder, "pure", 100), _run(folder, "pure", 5000)
-    judged = _run(folder, "write", 1000, law=None)
+    change = run(folder, "change", 1000)
+    short, shared = run(folder, "pure", 100), run(folder, "pure", 5000)
+    judged = run(folder, "write", 1000, law=None)
     tasks = {steps: _task(folder, steps) for steps in (20, 100, 400)}
+    walls = [row for tool in ("write", "change") for row in _walls_rows(folder, tool)]
     same, fresh = _law_ms(folder, "a"), _law_ms(folder, "{{last_tool_output}}")
     return [
         _row("durable step: CPU over the floor", effect["cpu_ms"] - floor, floor, "ms", "<= 0.5"),
@@ -140,6 +142,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
             "per step",
             "<= 2.1",
         ),
+        *walls,
         _row("pure step, sharing: ledger fsyncs", shared["fsyncs"], 1.0, "per step", "<= 0.1"),
         _row("pure step, sharing: CPU", shared["cpu_ms"], floor, "ms", ""),
         _row("durable step: bytes at 5,000 steps", large["bytes"], small["bytes"], "B per step", "<= 1024"),
@@ -154,6 +157,23 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
             _row(f"the same, a task of {steps} different steps", found, 20000, "records/s", "")
             for steps, found in tasks.items()
         ),
+    ]
+
+
+def _walls_rows(folder: Path, tool: str) -> list[dict[str, Any]]:
+    """What fences, masks and the like cost a step that is durable, beside the same step without them."""
+    from bench import step_walls
+
+    what = {"write": "durable step", "change": "step that changes a file"}[tool]
+    found = step_walls.calls(tool)
+    names = [f"{what}: system calls, walls over none", f"{what}: waits for the disk, walls over none"]
+    rows = [_row(f"{what}: CPU, walls over none", step_walls.cpu(folder, tool), 1.0, "ratio", "<= 1.03")]
+    if found is None:
+        return rows + [{"name": name, "ours": None, "floor": 0, "unit": "", "aim": ""} for name in names]
+    return [
+        *rows,
+        _row(names[0], found[True][0], found[False][0], "per step", ""),
+        _row(names[1], found[True][1], found[False][1], "per step", "<= 1 of floor"),
     ]
 
 
@@ -172,13 +192,13 @@ def _law_ms(folder: Path, argument: str) -> float:
     found = []
     for turn in range(5):
         pair = [
-            _run(folder, "write", 300, law, argument, f"-{len(argument)}-{turn}") for law in (NO_LAW, None)
+            run(folder, "write", 300, law, argument, f"-{len(argument)}-{turn}") for law in (NO_LAW, None)
         ]
         found.append(pair[1]["cpu_ms"] - pair[0]["cpu_ms"])
     return sorted(found)[2]
 
 
-def _run(
+def run(
     folder: Path,
     tool: str,
     steps: int,

@@ -239,3 +239,28 @@ def test_whole_demos_and_their_median(
     assert "seed  2   14.2x (13.0 to 27.4)  22.00 to 0.900 ms, spread 4.1 %, 60 evaluations" in said.out
     assert f"median of 3: 23.0x over naive -O2 (floor 1), from 14.2 to 26.5; aim >= {aim}: " in said.out
     assert ("seed 4: the demo ended with 7" in said.err) == failing
+
+
+def test_the_walls_of_a_step_are_on_and_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spak.runner.secret_guard import SecretGuard
+    from spak.workspace.lock import WorkspaceLock
+
+    step_walls = importlib.import_module("bench.step_walls")
+    bench_run = importlib.import_module("bench.bench_run")
+    met: list[str] = []
+    look, compare = SecretGuard.look, WorkspaceLock._check
+    monkeypatch.setattr(
+        SecretGuard, "look", lambda *given, **more: (met.append("look"), look(*given, **more))
+    )
+    monkeypatch.setattr(WorkspaceLock, "_check", lambda *given: (met.append("fence"), compare(*given)))
+    with step_walls._walls():
+        bench_run.run(tmp_path, "change", 2, mark="-with")
+    assert {"look", "fence"} <= set(met)
+    assert int((tmp_path / "change-2-with/store/lock").read_text()) == step_walls.FENCE
+    met.clear()
+    with step_walls._no_walls():
+        bench_run.run(tmp_path, "change", 2, mark="-without")
+    assert met == []
+    monkeypatch.setattr(step_walls, "PAIRS", 1)
+    monkeypatch.setattr(step_walls, "STEPS", 2)
+    assert step_walls.cpu(tmp_path, "write") > 0

@@ -93,16 +93,18 @@ class SecretGuard:
         """
         begins = self._followed is None
         followed = self._take_up() if self._followed is None else self._followed
-        named = self._workspace.secrets.files(fresh)
-        root = self._workspace.directory
-        still = {path for path, held in self._marks.items() if held == mark(root, path)}
-        moved = called(root, [held for path, held in self._marks.items() if path not in still])
-        again = self._workspace.secrets.holding(followed) if begins or self._workspace.secrets.scanned else ()
-        found, values = self._reader.read({*named, *still, *moved, *again, *other_names(root, named)})
-        self._paths = found
-        self._marks = {path: held for path in found if (held := mark(root, path)) is not None}
+        secrets, root = self._workspace.secrets, self._workspace.directory
+        named: Collection[str] = secrets.files(fresh)
+        again = secrets.holding(followed) if followed and (begins or secrets.scanned) else ()
+        if named or again or self._marks:
+            still = {path for path, held in self._marks.items() if held == mark(root, path)}
+            moved = called(root, [held for path, held in self._marks.items() if path not in still])
+            named = {*named, *still, *moved, *again, *other_names(root, named)}
+        self._paths, values = self._reader.read(named)
+        self._marks = {path: held for path in self._paths if (held := mark(root, path)) is not None}
         self._learn(values)
-        self._follow(followed)
+        if self._paths:
+            self._follow(followed)
 
     def _take_up(self) -> Mapping[str, int]:
         """What was masked here before, and know the values in it."""

@@ -32,7 +32,9 @@ class Secrets:
     ) -> None:
         self._store, self._scanner, self._directory, self._skip = store, scanner, directory, skip
         self._lock, self._begun = lock, begun
-        self._list = SecretList(store.folder, scanner.disk)
+
+    def _list(self) -> SecretList:
+        return SecretList(self._store.folder, self._scanner.disk)
 
     def files(self, fresh: bool = False) -> tuple[str, ...]:
         """Paths of files that are of secrets by their names. Within a step that may write as it began; else
@@ -49,7 +51,7 @@ class Secrets:
         Raises: RunError `workspace.object`, `workspace.io`.
         """
         with typed("reading which files were masked"):
-            kept = self._list.read()
+            kept = self._list().read()
             if kept is not None or not first:
                 return kept or (), kept is not None
             self._store.look()
@@ -61,7 +63,7 @@ class Secrets:
         """Keep what is in files of secrets for whoever works here next. Raises: as `Workspace.lock` and
         `followed`; RunError `workspace.full`."""
         with self._lock(), typed("noting which files are masked"):
-            self._list.add(contents)
+            self._list().add(contents)
 
     @property
     def scanned(self) -> bool:
