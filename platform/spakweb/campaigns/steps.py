@@ -39,6 +39,7 @@ from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog
 from spakweb.suites.models import Case, Cell
 from spakweb.worker.held_run import LOST
+from spakweb.worker.retry_policy import is_full
 
 RUNS, RECORDS = 50, 20_000
 """Recorded runs of the base that are replayed and read, the newest, and the most records of one of them."""
@@ -47,7 +48,8 @@ log = logging.getLogger(__name__)
 
 
 def advance(pk: int) -> str:
-    """Go on with a campaign; why it came back: "busy", "waiting", "paused", or why it ended."""
+    """Go on with a campaign; why it came back: "busy", "waiting", "full" (the
+    disk), "paused", or why it ended."""
     held = ledger.take(pk)
     if held is None:
         return "busy"
@@ -64,14 +66,25 @@ def advance(pk: int) -> str:
         if error.code in LOST:
             return "busy"
         failed = False
+        if is_full(error):
+            return _full(held)
         return _closed(held, f"{error.code}: {error.message}")
     except DatabaseError:
         raise
-    except Exception:  # a fault is counted, and another worker tries
+    except Exception as error:  # a fault is counted, and another worker tries
+        if is_full(error):
+            failed = False
+            return _full(held)
         log.exception("%s: its worker failed", held.row)
         return "failed"
     finally:
         held.give_back(failed=failed)
+
+
+def _full(held: ledger.Held) -> str:
+    """The disk is full, which ends nothing and pauses nothing: the next sweep sends the campaign again."""
+    log.warning("%s: the disk of its worker is full", held.row)
+    return "full"
 
 
 def _advanced(held: ledger.Held) -> str:

@@ -2,8 +2,9 @@
 
 Nothing is half done: each file is one transaction, and what goes out is one commit. A worker that dies is
 followed by another, which finds by the texts what was done already. A repository that is away is asked again
-later; other errors are told on the source's page, and the next push or *Sync now* tries again. Before each
-file, and before and after what goes out, the worker makes sure that the folder is still its own.
+later, and a full disk is waited for; other errors are told on the source's page, and the next push or *Sync
+now* tries again. Before each file, and before and after what goes out, the worker makes sure that the folder
+is still its own.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from spakweb.folders.taking import QUIET, Line
 from spakweb.sources import fetching, refs
 from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
 from spakweb.sources.git import Git
+from spakweb.worker.retry_policy import ROOM_PAUSE, is_full
 
 AGAIN = (AWAY, "git.branch_taken", "git.moved", "folder.late")
 """What may go well a little later."""
@@ -56,10 +58,18 @@ def sync(pk: int) -> None:
         return
     except UserError as why:
         error = why
+    except OSError as why:
+        if not is_full(why):
+            raise
+        error = RunError("workspace.full", "the disk of the worker is full", "")
     except (PermissionDenied, Http404):
         words = f"{folder.person} may not sync folders of the team any more. Syncing is off."
         done = {"state": Folder.State.FAILED, "error": words, "active": False}
-    if error is not None and error.code in AGAIN and folder.tries < TRIES:
+    if error is not None and is_full(error):  # for as long as it takes
+        log.warning("folder %s: %s", folder.pk, error.message)
+        done |= {"not_before": clock.now() + ROOM_PAUSE}
+        asked = None
+    elif error is not None and error.code in AGAIN and folder.tries < TRIES:
         done |= {"tries": folder.tries + 1, "not_before": clock.now() + waits(folder.tries)}
         asked = None  # it stays wanted
     elif error is not None:

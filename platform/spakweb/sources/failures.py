@@ -1,4 +1,5 @@
-"""What git says when it fails, as an error of ours: `meant(said)` gives a RunError `git.*`, or None.
+"""What git says when it fails, as an error of ours: `meant(said)` gives a RunError `git.*` or
+`workspace.full`, or None.
 
 git has exit 128 for everything, so its English is read (the commands run with LC_ALL=C). The first that fits
 counts. A code of its own is for what somebody can do something about.
@@ -12,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from spak.errors import RunError
 
 SAID: Sequence[tuple[str, Sequence[str]]] = (
+    ("workspace.full", (r"(?m)^(?!remote:).*No space left",)),
     (
         "git.huge",
         (
-            *(r"died of signal 25\b", "File too large", "No space left"),
+            *(r"died of signal 25\b", "File too large"),
             *("out of memory", "Cannot allocate memory", r"died of signal 24\b"),
         ),
     ),
@@ -58,6 +60,7 @@ SAID: Sequence[tuple[str, Sequence[str]]] = (
 )
 """Codes, with what git says of each."""
 WORDS: Mapping[str, tuple[str, str]] = {
+    "workspace.full": ("the disk of the worker is full", "it goes on by itself when there is room again"),
     "git.huge": (
         "the repository is larger than the files of a run may be, or git needs more memory than it is given",
         "leave large files out of it; the operator's setting is SPAK_WEB_RUN_FILES_MB",

@@ -25,13 +25,15 @@ log = logging.getLogger(__name__)
 @shared_task(name="suites.vet", acks_late=True, ignore_result=True)
 def vet(pk: int) -> None:
     """Try the checks of a case."""
-    judging.vet(pk)
+    if not judging.vet(pk):
+        cache.delete(_mark("suites.vet", pk))  # the next sweep sends it
 
 
 @shared_task(name="suites.judge", acks_late=True, ignore_result=True)
 def judge(key: str) -> None:
     """Judge a run."""
-    judging.judge(key)
+    if not judging.judge(key):
+        cache.delete(_mark("suites.judge", key))
 
 
 @receiver(after_sweep, dispatch_uid="suites.sweep")
@@ -48,10 +50,14 @@ def send_due(**ignored: object) -> None:
         _send("suites.judge", key)
 
 
+def _mark(task: str, about: object) -> str:
+    return f"{task}.{about}"
+
+
 def _send(task: str, about: object) -> None:
     from spakweb.celery import app
 
-    mark = f"{task}.{about}"
+    mark = _mark(task, about)
     if not cache.add(mark, 1, REPEAT_S):
         return
     try:

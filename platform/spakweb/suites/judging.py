@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from spakweb.runs.files import roots
 from spakweb.runs.models import ENDED, Run
 from spakweb.suites.models import Case, CaseRun, Judgement, Vetting
 from spakweb.worker.beginning import draw_from_parents
+from spakweb.worker.retry_policy import is_full
 
 AT_ONCE = 20
 TRIES, REMEMBERED_S = 3, 3600
@@ -51,23 +52,35 @@ def due() -> tuple[list[int], list[str]]:
     )
 
 
-def vet(pk: int) -> None:
-    """Try the sealed checks of a case on an empty workspace and on the one that it begins with. Raises:
-    UnavailableError where this worker has no sandbox."""
+def vet(pk: int) -> bool:
+    """Try the sealed checks of a case on an empty workspace and on the one that it begins with. A full disk
+    says nothing of them: False, and the case stays due.
+
+    Raises: UnavailableError where this worker has no sandbox.
+    """
     row = Case.objects.get(pk=pk)
     made = _bench()
     try:
         with _unpacked(row) as case:
             problem = passes_before(case, made)
             trouble = "" if problem is None else f"{problem.message} [{problem.code}]"
-    except UserError as error:
+    except (UserError, OSError) as error:
+        if is_full(error):
+            log.warning("checks of case %s were not tried: the disk is full", row)
+            return False
+        if isinstance(error, OSError):
+            raise
         trouble = f"{error.message} [{error.code}]"
     with transaction.atomic():
         Vetting.objects.get_or_create(case=row, defaults={"trouble": trouble[:WHY]})
+    return True
 
 
-def judge(key: str) -> None:
-    """Judge a run of a case that has ended. Raises: UnavailableError where this worker has no sandbox."""
+def judge(key: str) -> bool:
+    """Judge a run of a case that has ended. A full disk decides nothing: False, and the run stays due.
+
+    Raises: UnavailableError where this worker has no sandbox.
+    """
     of = CaseRun.objects.select_related("run__parent", "case").get(run__key=key)
     made = _bench()
     outcome, why, results = "void", "", []
@@ -76,16 +89,19 @@ def judge(key: str) -> None:
             codes = tuple(code for code in of.run.reason.split(", ") if code)
             found = judged(case, of.run.state, codes, left, made)
             outcome, why, results = found.outcome, found.why, to_json(found.results)
-    except UserError as error:
+    except (UserError, OSError) as error:
+        if is_full(error):
+            log.warning("run %s was not judged: the disk is full", key)
+            return False
+        if isinstance(error, OSError):
+            raise
         why = f"{error.message} [{error.code}]"
     if outcome == "void" and _tries(key) < TRIES:
         log.warning("run %s was not judged, and will be tried again: %s", key, why)
-        return
-    try:
-        with transaction.atomic():
-            Judgement.objects.create(of=of, outcome=outcome, why=why, results=results)
-    except IntegrityError:  # somebody else did it meanwhile
-        return
+        return True
+    with suppress(IntegrityError), transaction.atomic():  # unless somebody else did it meanwhile
+        Judgement.objects.create(of=of, outcome=outcome, why=why, results=results)
+    return True
 
 
 def _tries(key: str) -> int:

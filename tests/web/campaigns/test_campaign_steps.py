@@ -11,13 +11,14 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 import platform_campaigns as kit
-from spak.errors import LedgerError
+from spak.errors import LedgerError, RunError
 from spak.outer.campaigns import verify
 from spak.outer.experiments.model import seed_of
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.campaigns import actions, ledger, queue, steps
 from spakweb.campaigns.models import Campaign, CampaignRecord, State
+from spakweb.campaigns.queue import due
 from spakweb.errors import Refused
 from spakweb.reviews.models import Patch
 from spakweb.runs.models import Run, RunRecord
@@ -315,3 +316,22 @@ def test_a_proposer_reads_no_run_of_a_gate_case(cast: Any, world: World) -> None
     recorded = steps.Step(ledger.Held(made)).recorded
     assert len(recorded) == 6
     assert steps.training(made, recorded).names() == [other.key], "nor a run of a pair"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RunError("workspace.full", "the disk is full", "")]
+)
+def test_a_full_disk_pauses_no_campaign(
+    cast: Any, world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    made = kit.begun(cast["bob"], *world)
+
+    def full(step: steps.Step) -> str:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps.Step, "go", full)
+        assert {steps.advance(made.pk) for _ in range(ledger.TRIES + 2)} == {"full"}
+    made.refresh_from_db()
+    assert (made.state, made.why, made.faults, made.holder) == ("running", "", 0, "")
+    assert made.pk in due() and steps.advance(made.pk) == "waiting"

@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from spak.errors import RunError
 from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
@@ -197,3 +198,35 @@ def test_files_that_are_gone_seal_nothing(cast: Any, ran: Ran) -> None:
     answer = bob.post(where, body, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (410, "web.run_files")
     assert Case.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RunError("workspace.full", "the disk is full", "")]
+)
+def test_a_full_disk_decides_nothing_about_a_case_or_a_run(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    run = ran(GOOD)
+    case = kept(cast, run)
+    data = zipped(check=CHECK)
+    new = sealing.seal(cast["bob"], case, CHECKS, "", data, data.getbuffer().nbytes)
+
+    def full(*given: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(judging.packs, "fill", full)
+        for _ in range(judging.TRIES + 1):
+            judging.vet(new.pk)
+    assert judging.due()[0] == [new.pk] and in_use(case.suite) == ["first"]
+    tried()
+    assert in_use(case.suite) == ["first-sealed"]
+    made = actions.begin(cast["bob"], case.suite, [run.version], 1, EVERY)
+    [cell] = made.cells.select_related("run")
+    execute.advance(cell.run.key)
+    with monkeypatch.context() as patched:
+        patched.setattr(judging.packs, "fill", full)
+        for _ in range(judging.TRIES + 1):
+            judging.judge(cell.run.key)
+    assert judging.due()[1] == [cell.run.key]
+    assert results(made) == [(1, 1)]

@@ -10,10 +10,12 @@ import pytest
 
 from folders_kit import Push, changed, of, spec, synced
 from sources_kit import Host, Repository, git
+from spak.errors import RunError
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.folders import actions, queue, reading, steps, taking
 from spakweb.folders.models import Folder
+from spakweb.sources.failures import meant
 from spakweb.sources.models import Source
 from spakweb.specs.models import Spec
 from spakweb.teams.models import Membership
@@ -184,3 +186,42 @@ def test_no_hook_filter_or_attribute_of_the_repository_has_a_say(
     git(repository.folder, "config", "filter.evil.smudge", f"touch {trap}")
     assert synced(folder) == [("tune.spak", "created")]
     assert of("tune").head.text.encode() == spec() and not trap.exists()
+
+
+@pytest.mark.parametrize("place", ["git_of", "fetching.fetch", "taking.take"])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RunError("workspace.full", "the disk is full", "")]
+)
+def test_a_full_disk_fails_no_sync(
+    folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch, place: str, error: Exception
+) -> None:
+    """However long it lasts; with room the next one goes on within seconds."""
+    push({"tune.spak": spec()})
+
+    def full(*given: Any, **named: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"spakweb.folders.steps.{place}", full)
+        synced(folder)
+        for _ in range(steps.TRIES + 1):
+            Folder.objects.update(not_before=None)
+            steps.sync(folder.pk)
+    folder.refresh_from_db()
+    assert (
+        folder.state != "failed"
+        and not folder.error
+        and not Event.objects.filter(action="source.folder_failed")
+    )
+    assert folder.wanted_at and not folder.claimed_at and folder.tries == 0
+    assert folder.not_before <= clock.now() + timedelta(seconds=10)
+    assert synced(folder) == [("tune.spak", "created")]
+
+
+@pytest.mark.parametrize("said", ["fatal: write error: {}", "x\nerror: cannot open x: {}"])
+def test_git_says_that_the_disk_is_full(said: str) -> None:
+    """Its own words, and not those of the other end."""
+    found = meant(said.format("No space left on device"))
+    assert found is not None and found.code == "workspace.full"
+    found = meant("remote: fatal: write error: No space left on device\nremote rejected")
+    assert found is not None and found.code == "git.push_refused"
