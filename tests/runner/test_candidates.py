@@ -101,6 +101,15 @@ def test_what_was_not_measured_has_no_number(
     assert candidate_line(row(body, rule, **route)) == line
 
 
+def test_a_candidate_that_failed_as_the_last_of_its_loop_is_a_failure() -> None:
+    """The evaluations were used up with it, so its signal is `plateau`; the code says that it failed."""
+    body = {"status": "checked", "checks": [{"name": "ran", "ok": False, "code": "exit_mismatch"}]}
+    found = row(body, RULE, signal="plateau", code="exit_mismatch", best=None)
+    assert (found.outcome, found.code) == ("fail", "exit_mismatch")
+    slow = row({"metrics": {"time_ns": 5}}, RULE, signal="plateau")
+    assert slow.outcome == "improved"
+
+
 def test_where_higher_is_better_the_ratio_and_the_wins_turn_round() -> None:
     rule = MetricRule("throughput", better="higher")
     found = row({"metrics": {"throughput": 7}, "pairs": pairs((100, 50), (101, 50), (50, 90))}, rule)

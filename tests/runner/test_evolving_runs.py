@@ -26,6 +26,7 @@ from spak.records import Authority, Kind, Record
 from spak.runner import Host, Run
 from spak.runner import run as module
 from spak.runner.genesis import genesis
+from spak.runner.views.run_json import metrics
 from spak.tools.write_file import WriteFile
 from spak.workspace import Workspace
 
@@ -72,9 +73,8 @@ class Sizes:
             "code": "bad" if bad else "",
             "detail": data.decode() if bad else "",
         }
-        return Measurement(
-            "measured", (check,), {"value": len(data)}, tuple(taken), subject=Subject({"source": data})
-        )  # fmt: skip
+        seen = {} if bad else {"value": len(data), "per_unit": 10}
+        return Measurement("measured", (check,), seen, tuple(taken), subject=Subject({"source": data}))
 
 
 class Model:
@@ -232,6 +232,15 @@ def test_a_recording_goes_on_where_a_killed_run_stopped(tmp_path: Path) -> None:
     run.advance("full_auto")
     assert run.state.status == "succeeded"
     assert (run.workspace.directory / "best.txt").read_text() == SOURCE.replace("abcdefghijkl", "ab")
+
+
+def test_the_unit_is_known_though_the_last_candidate_failed(tmp_path: Path) -> None:
+    run = begin(tmp_path, Model([says("abc"), *[says(f"bad{k}") for k in range(5)]]))
+    run.advance("full_auto")
+    assert [row.outcome for row in run.history.rows] == ["improved", *["fail"] * 5]
+    found = metrics(run.state)
+    assert found["baseline"] == len(SOURCE) / 10 and found["best"] == (len(SOURCE) - 9) / 10
+    assert "baseline_ms" not in found
 
 
 def test_three_refused_answers_in_a_row_end_the_run_and_change_nothing(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def _measured(
     value = r7.metrics.get(rule.metric)
     if type(value) is not int or value <= 0:
         return _looped(task, Derived("fail", r7, "validator.no_metric"))
-    mark = Mark(value, _files(body.get("subject")), r7.evaluations, r7.params)
+    per_unit = r7.metrics.get("per_unit")
+    per_unit = per_unit if type(per_unit) is int and per_unit > 0 else 0
+    mark = Mark(value, _files(body.get("subject")), r7.evaluations, r7.params, per_unit)
     role = options.get("role", "candidate")
     if r7.best is None or role == "baseline":
         return Derived("success", change(r7, best=mark, baseline=mark, runner_up=None, stale=0))

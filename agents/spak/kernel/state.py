@@ -92,6 +92,8 @@ class Mark:
     files: Mapping[str, str]
     evaluation: int
     params: Mapping[str, Any] = field(default_factory=dict)
+    per_unit: int = 0
+    """How many of the value make one of the unit that people read; 0 where the validator said nothing."""
 
 
 @dataclass(frozen=True)

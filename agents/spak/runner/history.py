@@ -230,7 +230,8 @@ class History:
         if row is None or record.task != row.task:
             return
         target = str(body.get("to", "/"))
-        failed = body.get("signal") in ("fail", "timeout")
+        signal = body.get("signal")
+        failed = signal in ("fail", "timeout") or (signal == "plateau" and bool(body.get("code")))
         if not target.endswith("/") and not failed:
             return
         row.code = str(body.get("code", ""))

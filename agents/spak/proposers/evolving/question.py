@@ -21,7 +21,7 @@ SHOWN = ("axioms", "predictions", "goal")
 SAID = 400
 """Characters of what a failure printed."""
 TEXT = 1_200
-"""Characters of each block of a failure."""
+"""Characters of the blocks of a failure, shared among them."""
 IDEA = 400
 
 _CUT = "\u2026"
@@ -95,7 +95,8 @@ def _failures(failures: tuple[Failure, ...]) -> str:
 def _shown(failure: Failure) -> dict[str, Any]:
     shown: dict[str, Any] = {"failed": failure.code, "said": _short(failure.said, SAID)}
     if failure.texts:
-        shown["blocks"] = {name: _short(text, TEXT) for name, text in failure.texts.items()}
+        most = TEXT // len(failure.texts)
+        shown["blocks"] = {name: _short(text, most) for name, text in failure.texts.items()}
     return shown
 
 

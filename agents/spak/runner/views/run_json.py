@@ -116,14 +116,16 @@ def metrics(state: State) -> dict[str, Any]:
         found["stopped_by"] = r7.stopped
     if r7.best is not None and r7.baseline is not None:
         found["best_params"] = dict(r7.best.params)
-        found |= _ends(r7.metrics, r7.baseline.value, r7.best.value)
+        found |= _ends(r7.metrics, r7.baseline.value, r7.best.value, r7.best.per_unit)
     return found
 
 
-def _ends(metrics: Mapping[str, Any], baseline: int, best: int) -> dict[str, Any]:
-    """The first and the best value: milliseconds, or whatever the validator Metric's unit is."""
-    per_unit = metrics.get("per_unit")
-    if isinstance(per_unit, int) and per_unit > 0:
+def _ends(metrics: Mapping[str, Any], baseline: int, best: int, per_unit: int = 0) -> dict[str, Any]:
+    """The first and the best value: milliseconds, or whatever the validator Metric's unit is.
+
+    `per_unit` is the best's: the last measurement, whose `metrics` these are, may have failed before it said.
+    """
+    if per_unit:
         better = max(baseline, best) / min(baseline, best)
         return {"baseline": baseline / per_unit, "best": best / per_unit, "improvement": round(better, 3)}
     if isinstance(metrics.get("baseline_ns"), int) and isinstance(metrics.get("time_ns"), int):
