@@ -140,7 +140,7 @@ REVIEWING = {
         "web/reviews/test_inbox.py::test_a_draft_of_another_text_stays",
         "web/reviews/test_reviews.py::test_a_unified_diff_is_applied_to_its_base",
         "web/reviews/test_campaigns.py::test_a_fit_candidate_arrives_with_its_evidence_once",
-        "web/reviews/test_evidence.py::test_a_fork_begins_with_the_newest_revision",
+        "web/reviews/test_conflicts.py::test_a_fork_begins_with_the_newest_revision",
     ),
     "a semantic list: renames and moves as such, formatting apart, what widens first": (
         "web/reviews/test_patch_page.py::test_changes_are_told_by_part_what_widens_first",
@@ -189,21 +189,21 @@ REVIEWING = {
         "e2e/reviews/test_review_stories.py::test_who_may_not_save_proposes_and_another_approves",
     ),
     "comments on parts, steps, lines and edits, through revisions, resolved or not": (
-        "web/reviews/test_evidence.py::test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes",
-        "web/reviews/test_evidence.py::test_a_comment_on_a_step_stays_with_its_task_until_the_step_is_as_it_was",
-        "web/reviews/test_evidence.py::test_a_suggestion_is_applied_by_its_button",
+        "web/reviews/test_comments.py::test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes",
+        "web/reviews/test_comments.py::test_a_comment_on_a_step_stays_with_its_task_until_the_step_is_as_it_was",
+        "web/reviews/test_comments.py::test_a_suggestion_is_applied_by_its_button",
         "web/reviews/test_reviews.py::test_the_page_shows_it_and_its_forms_act",
     ),
     "a suggestion becomes an edit with one click": (
-        "web/reviews/test_evidence.py::test_a_suggestion_becomes_an_edit",
-        "web/reviews/test_evidence.py::test_a_suggestion_is_applied_by_its_button",
+        "web/reviews/test_comments.py::test_a_suggestion_becomes_an_edit",
+        "web/reviews/test_comments.py::test_a_suggestion_is_applied_by_its_button",
     ),
     "an edit that is dropped: a revision, its checks, and the proposer is told why": (
         "web/reviews/test_reviews.py::test_what_was_reviewed_is_merged_once",
         "web/reviews/test_inbox.py::test_who_changes_anothers_patch_tells_the_proposer_why",
     ),
     "viewed, until that part changes": (
-        "web/reviews/test_evidence.py::test_viewed_falls_when_that_part_changes_and_no_other",
+        "web/reviews/test_comments.py::test_viewed_falls_when_that_part_changes_and_no_other",
     ),
     "what a protected spec imports is protected too, or named": (
         "web/reviews/test_protected_imports.py::test_what_is_imported_and_not_protected_is_named",
@@ -215,7 +215,7 @@ REVIEWING = {
     ),
     "who approves which kind of edit: an admin or a named role": (
         "web/reviews/test_reviews.py::test_what_widens_needs_an_admin",
-        "web/reviews/test_evidence.py::test_privileged_changes_can_ask_for_an_admin",
+        "web/reviews/test_conflicts.py::test_privileged_changes_can_ask_for_an_admin",
         "web/reviews/test_named_roles.py::test_what_kinds_an_edit_has",
         "web/reviews/test_named_roles.py::test_somebody_of_the_role_has_to_approve_and_no_author_does",
         "web/reviews/test_named_roles.py::test_the_forms",
@@ -246,12 +246,12 @@ REVIEWING = {
         "web/reviews/test_merge_queue.py::test_two_patches_that_pass_alone_and_not_together_are_found",
     ),
     "conflicts of three texts, by task, on a page": (
-        "web/reviews/test_evidence.py::test_conflicts_are_decided_by_task",
+        "web/reviews/test_conflicts.py::test_conflicts_are_decided_by_task",
         "web/reviews/test_by_task.py::test_a_task_that_both_changed_is_a_conflict_of_that_task_alone",
     ),
     "a merge: exactly what was reviewed, with where it came from, signed": (
         "web/reviews/test_reviews.py::test_what_was_reviewed_is_merged_once",
-        "web/reviews/test_evidence.py::test_a_merge_is_signed_in_the_history_of_the_spec",
+        "web/reviews/test_history.py::test_a_merge_is_signed_in_the_history_of_the_spec",
     ),
     "a revert is a patch, also where others changed the same since": (
         "web/reviews/test_reviews.py::test_a_merged_patch_is_reverted_by_a_patch",
@@ -260,7 +260,7 @@ REVIEWING = {
     "blame of each field: who, when, why, on which evidence": (
         "cli/test_blame_verb.py::test_a_history_of_the_platform_with_approvals_and_evidence",
         "cli/test_blame_verb.py::test_a_forged_history_does_not_hold",
-        "web/reviews/test_evidence.py::test_blame_names_patch_and_person_of_each_line",
+        "web/reviews/test_history.py::test_blame_names_patch_and_person_of_each_line",
     ),
     "tags move by the rules, and runs name them": (
         "web/reviews/test_tags.py::test_staging_comes_before_production",
@@ -272,8 +272,8 @@ REVIEWING = {
     "an inbox, a count, notices and mail for those who must act": (
         "web/reviews/test_inbox.py::test_reviewers_are_asked_and_then_the_author",
         "web/reviews/test_inbox.py::test_home_the_inbox_and_the_navigation_show_it",
-        "web/reviews/test_evidence.py::test_mail_goes_to_those_who_must_act",
-        "web/reviews/test_evidence.py::test_mail_asks_those_again_whose_verdict_no_longer_counts",
+        "web/reviews/test_review_mail.py::test_mail_goes_to_those_who_must_act",
+        "web/reviews/test_review_mail.py::test_mail_asks_those_again_whose_verdict_no_longer_counts",
     ),
     "by the keyboard alone, in a minute": (
         "e2e/reviews/test_review_stories.py::test_a_review_by_the_keyboard_alone",
@@ -320,7 +320,7 @@ BAD_REVIEW_INPUT = {
         "web/reviews/test_bad_input.py::test_a_proposer_who_left_leaves_the_patch_to_others",
     ),
     "a spec that was archived meanwhile": (
-        "web/reviews/test_evidence.py::test_a_spec_that_was_archived_meanwhile_takes_no_merge",
+        "web/reviews/test_conflicts.py::test_a_spec_that_was_archived_meanwhile_takes_no_merge",
         "web/reviews/test_merge_queue.py::test_an_archived_spec_and_a_change_that_is_there_already",
     ),
     "a patch of 256 KB": (
