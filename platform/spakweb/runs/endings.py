@@ -61,7 +61,9 @@ WORDS = {
 FAMILIES = {
     "answer": "an answer could not be used",
     "approval": "an approval was not valid",
+    "blocks": "the marked blocks of the source cannot be read",
     "budget": "a limit of the spec is reached",
+    "evolve": "an answer had no usable text for the marked blocks",
     "llm": "the model gave no answer",
     "lang": "the spec has errors",
     "ledger": "its records could not be written or read",
