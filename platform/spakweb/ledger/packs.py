@@ -12,14 +12,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from spak import canon
 from spak.errors import RunError
 from spak.llm.recorded import Recorded, read
 from spak.workspace.unpack import unpack
-from spakweb.ledger import uploads
+from spakweb.ledger import stored_files, uploads
 
 RECORDING = "recording.jsonl"
 
@@ -30,11 +29,12 @@ def key_of(folder: Path) -> str:
 
 
 def put(folder: Path) -> str:
-    """Keep the files of a case's folder; gives the key. The same files again are the same key."""
+    """Keep the files of a case's folder, durably; gives the key. The same files again are the same key, and
+    mend what is damaged. Raises: OSError."""
     data = zipped(folder)
     key = canon.digest(data)
-    if not default_storage.exists(_name(key)):
-        default_storage.save(_name(key), ContentFile(data))
+    if _stored(key) != data:
+        stored_files.keep(_name(key), [data])
     return key
 
 
@@ -62,16 +62,24 @@ def answers(key: str) -> Any:
     return Recorded(recordings=read(lines), name=RECORDING)
 
 
-def _data(key: str) -> bytes:
+def _stored(key: str) -> bytes | None:
+    """What is there under the key, unchecked."""
     try:
         with default_storage.open(_name(key)) as file:
             data: bytes = file.read()
-    except FileNotFoundError as error:
-        raise RunError("upload.changed", "the stored files of the case are gone", "bring it again") from error
+    except FileNotFoundError:
+        return None
+    return data
+
+
+def _data(key: str) -> bytes:
+    data = _stored(key)
+    if data is None:
+        raise RunError("upload.changed", "the stored files of the case are gone", "bring it again")
     if canon.digest(data) != key:
         raise RunError("upload.changed", "the stored files of the case were changed", "bring it again")
     return data
 
 
 def _name(key: str) -> str:
-    return f"cases/{key}.zip"
+    return f"{uploads.CASES}/{key}{uploads.SUFFIX}"

@@ -6,17 +6,14 @@ is in a zip is looked through when it comes (spak.workspace.unpack) and again wh
 
 from __future__ import annotations
 
-import os
 import secrets
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.core.files.base import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import ProtectedError
@@ -26,12 +23,15 @@ from spak.workspace.unpack import Contents, Limits, below, look, too_large
 from spakweb import clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.ledger import stored_files
 from spakweb.lock_wait import short_lock_wait
 from spakweb.runs.models import Upload
 from spakweb.runs.unsafe_text import visible
 from spakweb.teams.models import Team
 
 TOO_MUCH = ("upload.size", "upload.files")
+FOLDER, CASES, SUFFIX = "uploads", "cases", ".zip"
+PIECE = 1 << 20
 UNUSED = timedelta(days=1)
 """How long files are there that no run was started with."""
 
@@ -78,15 +78,7 @@ def keep(
 def store(key: str, archive: BinaryIO) -> None:
     """Keep a zip under a key that is not taken, durably. Raises: OSError."""
     archive.seek(0)
-    name = default_storage.save(_name(key), File(archive))
-    with suppress(NotImplementedError):  # no disk: the storage sees to it
-        path = Path(default_storage.path(name))
-        for place in (path, path.parent):
-            at = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(at)
-            finally:
-                os.close(at)
+    stored_files.keep(_name(key), iter(lambda: archive.read(PIECE), b""))
 
 
 @contextmanager
@@ -111,7 +103,8 @@ def names(upload: Upload) -> list[tuple[str, int]]:
 
 
 def drop(most: int) -> int:
-    """Remove up to so many uploads that no run, no case and no spec has; gives how many."""
+    """Remove up to so many uploads that no run, no case and no spec has, and files that a process left that
+    was killed before it wrote their row; gives how many."""
     old = Upload.objects.filter(runs=None, keeps=None, cases=None, made_at__lt=clock.now() - UNUSED)
     done = 0
     for pk, key in old.order_by("made_at").values_list("pk", "key")[:most]:
@@ -123,6 +116,11 @@ def drop(most: int) -> int:
         if gone:
             remove(key)
             done += 1
+    for folder in (FOLDER, CASES):
+        stored_files.tidy(folder)
+    old_ones = {name.removesuffix(SUFFIX) for name in stored_files.old(FOLDER)}
+    for key in sorted(old_ones - set(Upload.objects.values_list("key", flat=True)))[:most]:
+        remove(key)
     return done
 
 
@@ -132,4 +130,4 @@ def remove(key: str) -> None:
 
 
 def _name(key: str) -> str:
-    return f"uploads/{key}.zip"
+    return f"{FOLDER}/{key}{SUFFIX}"
