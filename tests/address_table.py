@@ -71,6 +71,11 @@ TEAM_ROUTES = {
     "spak-source": Route(VIEWER, args=SOURCE),
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
     "spak-folder-do": Route(ADMIN, "post", {"do": "set", "branch": "main"}, SOURCE),
+    "spak-problem-list": Route(VIEWER),
+    "spak-problem-save": Route(EDITOR, "post", {"name": "problems/b.py", "text": "x = 1"}),
+    "spak-problem": Route(VIEWER, args=("team", "problem")),
+    "spak-problem-text": Route(VIEWER, args=("team", "problem")),
+    "spak-problem-do": Route(EDITOR, "post", {"do": "check"}, ("team", "problem")),
     "spak-schedule-list": Route(VIEWER),
     "spak-schedule-new": Route(
         EDITOR, "post", {"spec": "small", "name": "b", "cron": "0 6 * * *", "zone": "UTC", "missed": "skip"}

@@ -18,6 +18,7 @@ from spakweb.reviews.actions import propose
 from spakweb.reviews.talk import comment
 from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
+from spakweb.specs import problem_files
 from spakweb.specs.actions import create_spec, set_tag
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams.models import Role
@@ -58,6 +59,7 @@ class Row:
 
 COMMENT, SEEN = ("team", "spec", "number", "comment"), {"revision": 1}
 SPEC, RUN, SOURCE = ("team", "spec"), ("team", "run"), ("team", "source")
+PROBLEM = ("team", "problem")
 SUITE, CAMPAIGN = ("team", "suite"), ("team", "campaign")
 EXPERIMENT = (*SUITE, "number")
 CASE, SEALED = (*SUITE, "case"), {"checks": [{"command": "false"}]}
@@ -174,6 +176,12 @@ ROWS = (
     writes("hook-rotate", ADMIN, "admin", SOURCE),
     writes("hook-remove", ADMIN, "admin", SOURCE, answers=(204,)),
     Row("spak-api-hook-deliveries", "get", ADMIN, "admin", SOURCE),
+    # problems
+    reads("problems"),
+    writes("problems", EDITOR, "edit", ("team",), {"name": "problems/b.py", "text": "x = 1"}, answers=(201,)),
+    reads("problem", PROBLEM),
+    writes("problem-check", EDITOR, "edit", PROBLEM, answers=(202,)),
+    writes("problem-remove", EDITOR, "edit", PROBLEM, answers=(204,)),
     # triggers
     reads("triggers", listed=True),
     writes("trigger-add", EDITOR, "admin", SPEC, {"name": "b"}, answers=(201,), also="start"),
@@ -233,7 +241,7 @@ def world_of(cast: Any) -> dict[str, Any]:
     trigger, _ = triggers.add(cast["bob"], cast.spec, "deploy")
     return {
         "suite": "nightly", "case": "c", "campaign": 1, "source": source.name, "key": receiver.key,
-        "trigger": trigger.pk,
+        "trigger": trigger.pk, "problem": problem_files.save(cast["bob"], cast.team, "a.py", "x = 1").pk,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
         "schedule": schedules.add(cast["bob"], cast.spec, "nightly", "0 3 * * *").pk,

@@ -54,6 +54,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-webhook-list": (f"{TEAM}/webhooks/",),
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
     "spak-source-list": (f"{TEAM}/sources/",),
+    "spak-problem-list": (f"{TEAM}/problems/",),
+    "spak-problem": (f"{TEAM}/problems/1/", f"{TEAM}/problems/2/"),
     "spak-schedule-list": (f"{TEAM}/schedules/",),
     "spak-trigger-list": (f"{TEAM}/triggers/",),
     "spak-trigger": (f"{TEAM}/triggers/1/",),
@@ -104,7 +106,9 @@ from spakweb.runs.models import Run
 from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
 from spakweb.triggers import actions as triggers
+from spakweb.specs import problem_files
 from spakweb.specs.actions import save_version
+from spakweb.specs.models import ProblemFile
 from spakweb.suites import actions as suites
 from spakweb.teams import actions as teams
 from spakweb.teams import named_roles, tokens
@@ -121,7 +125,11 @@ hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
 shop = sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
-folder_queue.send = lambda pk: None
+folder_queue.send = problem_files.send = lambda pk: None
+for name in ("problems/scale.py", "problems/waits.py"):
+    problem_files.save(alice, team, name, "prototype = 'void scale(long n, const float *x, float *y)'")
+finding = {"code": "problem.invalid", "severity": "error", "message": "sizes is missing", "hint": "add it"}
+ProblemFile.objects.filter(name="problems/scale.py").update(state="bad", found=[finding])
 folders.set_up(alice, shop, "main", "specs", "commit")
 incoming.open_for(alice, shop)
 triggers.add(alice, team.specs.first(), "deploy", event="push", ref="main")

@@ -74,6 +74,7 @@ broker.register()
 app = Celery("spakweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["spakweb.worker"])
+app.autodiscover_tasks(["spakweb.worker"], related_name="problem_checks")
 app.autodiscover_tasks(["spakweb.reviews"], related_name="checks")
 app.autodiscover_tasks(["spakweb.hooks"], related_name="deliver")
 app.autodiscover_tasks(

@@ -40,6 +40,7 @@ urlpatterns = [
     path("t/<slug:team>/triggers/", include("spakweb.triggers.urls")),
     path("t/<slug:team>/sources/", include("spakweb.sources.urls")),
     path("t/<slug:team>/sources/", include("spakweb.folders.urls")),
+    path("t/<slug:team>/problems/", include("spakweb.specs.problem_urls")),
     path("t/<slug:team>/ci/", include("spakweb.oidc.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("api/v1/", include("spakweb.api.urls")),

@@ -12,6 +12,7 @@ from spakweb.api import views_campaigns as campaigns
 from spakweb.api import views_folders as folders
 from spakweb.api import views_incoming as incoming
 from spakweb.api import views_oidc as oidc
+from spakweb.api import views_problems as problems
 from spakweb.api import views_reviews as reviews
 from spakweb.api import views_run_acts as acts
 from spakweb.api import views_run_files as files
@@ -33,6 +34,7 @@ CAMPAIGN = "teams/<slug:team>/campaigns/<int:number>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
 TRIGGER = "teams/<slug:team>/triggers/<int:trigger>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
+PROBLEM = "teams/<slug:team>/problems/<int:problem>/"
 SCHEDULE = "teams/<slug:team>/schedules/<int:schedule>/"
 
 
@@ -57,6 +59,10 @@ urlpatterns = [
     path(f"{SOURCE}hook/rotate/", one(folders.SourceHookRotate), name="spak-api-hook-rotate"),
     path(f"{SOURCE}hook/remove/", one(folders.SourceHookRemove), name="spak-api-hook-remove"),
     path(f"{SOURCE}hook/deliveries/", one(folders.SourceHookDeliveries), name="spak-api-hook-deliveries"),
+    path("teams/<slug:team>/problems/", one(problems.ProblemList), name="spak-api-problems"),
+    path(PROBLEM, one(problems.ProblemDetail), name="spak-api-problem"),
+    path(f"{PROBLEM}check/", one(problems.ProblemCheck), name="spak-api-problem-check"),
+    path(f"{PROBLEM}remove/", one(problems.ProblemRemove), name="spak-api-problem-remove"),
     path("teams/<slug:team>/triggers/", one(triggers.TriggerList), name="spak-api-triggers"),
     path(f"{SPEC}triggers/", one(triggers.TriggerAdd), name="spak-api-trigger-add"),
     path(f"{TRIGGER}on/", one(triggers.TriggerOn), name="spak-api-trigger-on"),

@@ -32,6 +32,8 @@ WORDS = {
     "patch.revised": "Revised a patch",
     "patch.unqueued": "Took a patch out of the merge queue",
     "patch.unresolved": "Opened a comment on a patch again",
+    "problem.removed": "Removed a problem",
+    "problem.saved": "Saved a problem",
     "run.answer": "Answered a run",
     "run.approve": "Approved an action",
     "run.call": "Called the backend",

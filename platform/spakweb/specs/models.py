@@ -133,3 +133,38 @@ class Badge(models.Model):
 
     def __str__(self) -> str:
         return f"badge of {self.spec_id}"
+
+
+class ProblemFile(models.Model):
+    """A problem of a team, which its specs name: `problem: "problems/rmsnorm.py"`. A run that began keeps the
+    text that it began with."""
+
+    TEAM_PATH = "team"
+
+    class State(models.TextChoices):
+        """What the check in a sandbox found; its codes are in `found`."""
+
+        QUEUED = "queued", "Being checked"
+        GOOD = "good", "In order"
+        BAD = "bad", "Has errors"
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="problem_files")
+    name = models.CharField(max_length=100)
+    """The path that specs give."""
+    text = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    state = models.CharField(max_length=6, choices=State, default=State.QUEUED)
+    found = models.JSONField(default=list)
+    """Findings: `{code, severity, message, hint}`."""
+    sent = models.PositiveSmallIntegerField(default=0)
+    """How often its check was sent."""
+    saved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    saved_at = models.DateTimeField(default=timezone.now)
+    checked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("team", "name"), name="one_problem_of_a_name"),)
+
+    def __str__(self) -> str:
+        return self.name

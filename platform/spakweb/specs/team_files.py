@@ -1,10 +1,11 @@
 """The files that a spec of a team may name with IMPORT, POLICY and `problem:`.
 
 `TeamFiles(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
-team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
-those of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be
-given, so that whoever keeps what was parsed asks again. Texts of other teams are never given, and with
-`only` no other specs of the team than these, nor examples in their place (specs/reach.py).
+team's spec `shared-model`, `problems/rmsnorm.py` the team's problem of that name (problem_files.py); what has
+neither is looked for beside the shipped examples. Other folders are those of the examples. `whole` puts the
+imports into a text; `stamp` changes when another answer may be given, so that whoever keeps what was parsed
+asks again. Texts of other teams are never given, and with `only` no other specs of the team than these, nor
+examples in their place, nor problems of the team (specs/reach.py).
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from django.db.models import Max
+from django.db.models import Count, Max
 from django.utils.text import slugify
 
 from spak import data
 from spak.lang import Parsed, parse
 from spak.lang.imports import Resolved, resolve
 from spak.lang.spec_files import folder_reader
-from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.models import ProblemFile, Spec, SpecVersion
 from spakweb.teams.models import Team
 
 EXAMPLES = "specs/examples"
@@ -49,13 +50,18 @@ class TeamFiles:
     def read(self, path: str) -> bytes | None:
         """What `resolve` asks: the bytes of a file, or None. Raises: Unreadable."""
         found = self._spec(path)
-        return self._shipped(path) if found is None else found.head.text.encode()
+        return self._other(path) if found is None else found.head.text.encode()
 
-    def _shipped(self, path: str) -> bytes | None:
-        """A file of the examples. With `only` none whose name a spec of the team could have: a run takes that
-        spec in its place, and whether it exists may not show."""
+    def _other(self, path: str) -> bytes | None:
+        """A problem of the team, else a file of the examples. With `only` none whose name a spec of the team
+        could have: a run takes that spec in its place, and whether it exists may not show."""
         if self.only is not None and _is_of_a_spec(path):
             return None
+        if path.endswith(".py") and self.only is None:
+            rows = ProblemFile.objects.filter(team=self.team, name=path)
+            text = rows.values_list("text", flat=True).first()
+            if text is not None:
+                return str(text).encode()
         return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
 
     def _spec(self, path: str) -> Spec | None:
@@ -77,7 +83,7 @@ class TeamFiles:
         def read(path: str) -> bytes | None:
             one = self._spec(path)
             if one is None:
-                return self._shipped(path)
+                return self._other(path)
             found[one.slug] = one
             return one.head.text.encode()
 
@@ -116,7 +122,8 @@ class TeamFiles:
         if not NAMED.search(text):
             return None
         newest = SpecVersion.objects.filter(spec__team=self.team).aggregate(newest=Max("pk"))["newest"]
-        return self.team.pk, self.slug, newest
+        problems = ProblemFile.objects.filter(team=self.team).aggregate(Max("saved_at"), Count("pk"))
+        return self.team.pk, self.slug, newest, *problems.values()
 
 
 def _is_of_a_spec(path: str) -> bool:

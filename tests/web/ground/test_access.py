@@ -48,6 +48,7 @@ from spakweb.runs.models import Run
 from spakweb.schedules import actions as schedules
 from spakweb.sources import actions as sources
 from spakweb.sources.models import Branch
+from spakweb.specs import problem_files
 from spakweb.specs.actions import create_spec, set_tag
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Case, Experiment, Suite
@@ -140,6 +141,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "rule": oidc.add(cast["alice"], cast.team, Wanted("a", "github", "a/b", "main", "x")).pk,
         "trigger": triggers.add(cast["alice"], cast.spec, "deploy")[0].pk,
+        "problem": problem_files.save(cast["alice"], cast.team, "problems/a.py", "x = 1").pk,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
@@ -204,6 +206,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
                 "source",
                 "schedule",
                 "trigger",
+                "problem",
                 "rule",
             ),
             "branch",
