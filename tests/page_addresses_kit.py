@@ -77,6 +77,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-review-rules": (f"{TEAM}/reviews/rules/",),
     "spak-patch-list": (f"{SPEC}/patches/", f"{TEAM}/specs/hello/patches/"),
     "spak-patch": (f"{SPEC}/patches/1/",),
+    "spak-patch-more": (f"{SPEC}/patches/1/more/",),
     "spak-patch-editor": (f"{SPEC}/patches/1/edit/",),
     "spak-patch-conflicts": (f"{SPEC}/patches/1/conflicts/",),
     "spak-suite-list": (f"{TEAM}/suites/",),
