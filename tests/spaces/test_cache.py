@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spak import data
 from spak.errors import UsageError
 from spak.spaces import Header, Row, cache, read, stale, write
 from spak.spaces.cache import Source
@@ -31,6 +32,7 @@ ROWS = [
     Row(1, {"FORM": "SUM", "WIDTH": 8}, "void", "unsteady", 1500, 800, 1900, 20, 900),
     Row(2, {"FORM": "SPLIT", "WIDTH": 4}, "compile_error", "error"),
 ]
+SHIPPED = sorted(data.path("specs/problems/spaces").glob("*.jsonl.gz"))
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -98,3 +100,27 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read(tmp_path / "own.jsonl.gz")
     assert caught.value.code == "usage.file"
+
+
+def test_three_spaces_ship() -> None:
+    large = [path for path in SHIPPED if read(path).header.points >= 2_000]
+    assert len(large) >= 3
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_a_shipped_space_fits_its_problem(path: Path) -> None:
+    """A problem or template that was changed makes its space stale: measure it again with the command."""
+    folder = data.path("specs/problems")
+    found = read(path)
+    header = found.header
+    assert (
+        stale(
+            header, (folder / header.problem.name).read_bytes(), (folder / header.template.name).read_bytes()
+        )
+        == []
+    )
+    assert path.stat().st_size < 300_000
+    assert header.space == json.loads((folder / f"{Path(header.problem.name).stem}_space.json").read_text())
+    assert header.cpu and header.compiler and header.measured and header.rule
+    ok = sum(row.outcome == "ok" for row in found.rows)
+    assert ok >= 0.9 * header.points
