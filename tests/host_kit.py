@@ -13,6 +13,7 @@ from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 from spak.ledger.files import FileLedgers
 from spak.ports import Call, Ledgers, MeasureCall, Measurement, Subject, ToolResult
 from spak.program import compile as compile_program
+from spak.proposers.tuner import Tuner
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
 from spak.workspace import Workspace
@@ -127,7 +128,7 @@ def catalog() -> Catalog:
     return Catalog(
         tools={"look": Look.entry, "write": Write.entry},
         validators={"Timer": Timer.entry},
-        proposers={"shrink": Shrink.entry},
+        proposers={"shrink": Shrink.entry, "tuner": Tuner.entry},
     )
 
 
@@ -135,7 +136,7 @@ def host() -> Host:
     return Host(
         tools={"look": Look(), "write": Write()},
         validators={"Timer": Timer()},
-        proposers={"shrink": Shrink()},
+        proposers={"shrink": Shrink(), "tuner": Tuner()},
     )
 
 
@@ -154,11 +155,22 @@ def start(
     seed: int = 5,
     law: str = PERMITS,
     keys: Sequence[Mapping[str, Any]] = (),
+    searches: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Run:
     """A new run of a spec text in `folder/<run>`."""
     place = Workspace(folder / run / "workspace", folder / run / "store")
     program = compile_program(parse(spec), catalog(), {})
-    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, law=under(law), keys=keys)
+    body = genesis(
+        spec,
+        catalog(),
+        {},
+        place.snapshot(),
+        seed,
+        {"run": run},
+        law=under(law),
+        keys=keys,
+        searches=searches,
+    )
     assert program.tasks
     return Run.create(ledgers or FileLedgers(folder), run, body, host(), place)
 

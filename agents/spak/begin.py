@@ -30,9 +30,10 @@ from spak.policy.law import Law, rules_of
 from spak.ports import Asking, Backend, Priced, Prompt, Proposer
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
-from spak.runner import Host
+from spak.runner import Host, searches
 from spak.runner.answer_record import no_model
 from spak.runner.genesis import genesis
+from spak.runner.searches import Earlier
 from spak.suites.sealed import Bench
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
@@ -54,6 +55,7 @@ class Plan:
     approvers: Sequence[Mapping[str, Any]]
     law: Law
     problems: Mapping[str, str]
+    searches: Mapping[str, Mapping[str, Any]]
 
     def genesis(self, run: str, r3: str, seed: int | None = None, **about: Any) -> dict[str, Any]:
         """The body of the first record; `about` is for people and decides nothing."""
@@ -80,6 +82,7 @@ class Plan:
             self.approvers,
             self.law,
             self.problems,
+            self.searches,
         )
 
 
@@ -95,14 +98,16 @@ def plan(
     approvers: Sequence[Mapping[str, Any]] | None = None,
     known: Collection[str] = (),
     law: Law | None = None,
+    prior: Mapping[str, Earlier] | None = None,
 ) -> Plan:
     """`known` are values of files of secrets in the workspace, which no record holds.
 
     `sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
-    backend, `approvers` that of the configured keys, `law` that of the shipped law with the configured one.
+    backend, `approvers` that of the configured keys, `law` that of the shipped law with the configured one;
+    `prior` has the searches of an earlier run by task.
 
-    Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError, RunError
-    `llm.redaction`; PolicyError when the configured law does not load.
+    Raises: SpecError `lang.invalid`, UsageError `usage.input`, `usage.mode` and `tuner.prior`,
+    UnavailableError, RunError `llm.redaction`; PolicyError when the configured law does not load.
     """
     chosen, full = replace(config.settings(), least=sandbox), config.catalog()
     law = config.law(chosen) if law is None else law
@@ -126,7 +131,8 @@ def plan(
     asked_by_proposers(program, host, picked, proposer)
     keys = chosen.approvers if approvers is None else approvers
     texts = problems_of(program, whole)
-    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts)
+    begun = searches.begun(program, proposer, prior)
+    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts, begun)
 
 
 def marked(made: Plan, folder: Path) -> None:

@@ -12,6 +12,7 @@ from spak.errors import UsageError
 
 if TYPE_CHECKING:
     from spak.cli.session import Session
+    from spak.runner.searches import Earlier
 
 MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 
@@ -32,6 +33,9 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 @common.timeout_option
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the run; drawn if not given."
+)
+@click.option(
+    "--prior", metavar="RUN", help="A search begins with what an earlier RUN found in the same SPACE."
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write a JUnit report there.")
 @click.option(
@@ -72,6 +76,7 @@ def command(
     in_place: bool,
     timeout: float | None,
     seed: int | None,
+    prior: str | None,
     junit: Path | None,
     server: str | None,
     files: Path | None,
@@ -92,7 +97,7 @@ def command(
     away |= {"--idempotency-key": idempotency_key, "--source": source, "--ref": ref}
     away |= {"--artifacts": artifacts}
     here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
-    here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
+    here |= {"--seed": seed is not None, "--runs-dir": runs_dir, "--prior": prior}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
         raise UsageError(
             "usage.file", f"{junit} is not a place for a file", "name a file in a folder that exists"
@@ -127,9 +132,23 @@ def command(
         workspace=workspace,
         in_place=in_place,
         seed=seed,
+        prior=None if prior is None else _earlier(prior, runs_dir),
     )
     code = show.advance_and_show(held, as_json, timeout)
     return code if junit is None else _write_junit(held, Path(file).stem, junit, code)
+
+
+def _earlier(run: str, runs_dir: Path | None) -> dict[str, Earlier]:
+    """The searches of a run, by task. Raises: UsageError `usage.run`; LedgerError."""
+    from spak.ledger.files import FileLedgers
+    from spak.runner.searches import earlier
+
+    root, name = common.find_run(run, runs_dir)
+    reader = FileLedgers(root).reader(name)
+    try:
+        return earlier(record for record, _ in reader.read())
+    finally:
+        reader.close()
 
 
 def _none_of(options: dict[str, Any], why: str) -> None:

@@ -37,6 +37,7 @@ from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, laws, view
 from spak.runner.blobs import expand
+from spak.runner.searches import Earlier
 from spak.runner.secret_guard import found_in
 from spak.runner.views import causes
 from spak.runner.views.quality import judges
@@ -138,9 +139,11 @@ def begin(
     recorded: str | None = None,
     name: str = "",
     labels: Mapping[str, Any] | None = None,
+    prior: Mapping[str, Earlier] | None = None,
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record.
-    `recorded` names a run whose answers are given again; `labels` are for people, in the first record.
+    `recorded` names a run whose answers are given again; `labels` are for people, in the first record;
+    `prior` has the searches of an earlier run by task.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -158,6 +161,7 @@ def begin(
             proposer=proposer,
             answering=answering,
             known=known,
+            prior=prior,
         )
         if source is not None:
             begin_.marked(made, source)

@@ -57,6 +57,9 @@ class Rules:
     """Tables of command lines that do not ship, by name; for whoever observes, `step` reads none."""
     problems: Mapping[str, str] = field(default_factory=dict)
     """The texts of problems' files by name, for validators; `step` reads none."""
+    searches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By task: the options that a search had by default when the run began, and the trials of an earlier run
+    that it begins with; for proposers, `step` reads none."""
     situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -126,6 +129,7 @@ def _compiled(shared: bytes) -> Rules:
         commands=rules["policy"].get("commands", {}) if decides.policy else {},
         remembers=decides.memory and _reads_memory(program),
         problems=rules.get("problems", {}),
+        searches=rules.get("searches", {}),
     )
 
 

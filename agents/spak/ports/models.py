@@ -43,6 +43,9 @@ class PlanRequest:
     space: Mapping[str, Any]
     tools: Mapping[str, ToolEntry]
     history: Sequence[Trial] = ()
+    prior: Sequence[Trial] = ()
+    """Trials of an earlier run in the same space; their values may be of another machine, and none of them
+    counts as tried."""
     cancel: Cancel | None = None
     items: tuple[Mapping[str, str], ...] = ()
     """What the kernel would ask a model: `{role, name, text}`, in order. Only an Asking proposer gets it."""

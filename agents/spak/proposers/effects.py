@@ -49,15 +49,23 @@ class Effects:
         return change
 
 
-def fit(space: Space, seen: Sequence[Observation]) -> Effects:
-    """The effects that explain the observations best; all zero when nothing was measured."""
+def fit(space: Space, seen: Sequence[Observation], prior: Effects | None = None) -> Effects:
+    """The effects that explain the observations best; where a choice was seldom seen they are drawn towards
+    those of `prior`, without one towards zero."""
     losses = [item.loss for item in seen if item.loss is not None]
     bad = max(losses) + PENALTY if losses else 0.0
     points = [space.point(item.number) for item in seen]
     rest = [bad if item.loss is None else item.loss for item in seen]
     mean = sum(rest) / len(rest) if rest else 0.0
     rest = [loss - mean for loss in rest]
-    effect = {name: dict.fromkeys(choices, 0.0) for name, choices in space.choices.items()}
+    start = {name: dict.fromkeys(choices, 0.0) for name, choices in space.choices.items()}
+    if prior is not None:
+        start = {name: dict(values) for name, values in prior.effect.items()}
+        rest = [
+            loss - sum(start[name][value] for name, value in point.items())
+            for loss, point in zip(rest, points, strict=True)
+        ]
+    effect = {name: dict(values) for name, values in start.items()}
     where = {
         name: {
             value: [place for place, point in enumerate(points) if point[name] == value] for value in choices
@@ -68,7 +76,8 @@ def fit(space: Space, seen: Sequence[Observation]) -> Effects:
         for name, places_of in where.items():
             for value, places in places_of.items():
                 old = effect[name][value]
-                new = sum(rest[place] + old for place in places) / (len(places) + SHRINK)
+                drawn = SHRINK * start[name][value]
+                new = (sum(rest[place] + old for place in places) + drawn) / (len(places) + SHRINK)
                 for place in places:
                     rest[place] += old - new
                 effect[name][value] = new

@@ -7,7 +7,7 @@ seeded by the run's seed and the turn, so a resumed run asks and gets the same. 
 nothing.
 
     tool        the tool that each candidate calls
-    strategy    surrogate (the default), climb, random, anneal, tpe
+    strategy    portfolio (the default of new runs), surrogate, climb, random, anneal, tpe
     args        the arguments of every call; the point is put beside them under `params_key`
     params_key  `params`; the empty string puts each parameter among the arguments by its own name
     batch       candidates for each plan, best first (1)
@@ -31,6 +31,9 @@ from spak.proposers import space as spaces
 from spak.proposers.history import Better, observations
 from spak.proposers.strategies import STRATEGIES, Search
 
+DEFAULTS: Mapping[str, Any] = {"strategy": "portfolio"}
+"""What new runs take where their spec does not say. They record it (spak.runner.searches), so that a run
+keeps the strategy that it began with; Options has what runs took before that was recorded."""
 MAX_BATCH = 64
 MAX_COUNT = 10_000
 
@@ -81,6 +84,7 @@ class Tuner:
         options = parse_options(request.options)
         space = spaces.parse(request.space)
         seen = observations(space, request.history, options.better)
+        prior = observations(space, request.prior, options.better)
         drawn: list[int] = []
         while len(drawn) < options.batch:
             rng = random.Random(f"{request.seed}/{request.turn}/{len(drawn)}")
@@ -95,6 +99,7 @@ class Tuner:
                     options.patience,
                     rng,
                     request.cancel,
+                    prior,
                 )
             )
             if number is None:

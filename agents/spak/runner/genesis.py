@@ -34,13 +34,15 @@ def genesis(
     keys: Sequence[Mapping[str, Any]] = (),
     law: Law | None = None,
     problems: Mapping[str, str] | None = None,
+    searches: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
     rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships. The
     hash of all tables of command lines is for people: what a line would do is recorded where it is judged.
     The texts of tables that do not ship are among the law, so that a run keeps those that it began with, and
-    so are `problems`, the files that its validators measure by.
+    so are `problems`, the files that its validators measure by, and `searches`, what each task's search
+    begins with (spak.runner.searches).
 
     Raises: PolicyError when the policy does not load.
     """
@@ -66,6 +68,8 @@ def genesis(
         rules["proposer"] = proposer
     if problems:
         rules["problems"] = dict(problems)
+    if searches:
+        rules["searches"] = {task: dict(search) for task, search in searches.items()}
     return {"v": FORMAT, "rules": rules, "host": dict(host)}
 
 

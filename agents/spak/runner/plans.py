@@ -13,6 +13,7 @@ from spak.kernel import packet
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.ports import Blobs, Candidate, PlanRequest, Prompt, Question
+from spak.runner import searches
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
@@ -21,16 +22,18 @@ from spak.runner.host import Host
 def request(effect: Effect, rules: Rules, host: Host, history: History) -> PlanRequest:
     """What a proposer is asked for an effect."""
     task = rules.program.tasks[effect.task]
+    search = rules.searches.get(effect.task, {})
     return PlanRequest(
         id=effect.id,
         task=effect.task,
         step=effect.step,
         turn=effect.turn,
         seed=effect.seed,
-        options=task.proposing.options,
+        options={**search.get("defaults", {}), **task.proposing.options},
         space=task.proposing.space,
         tools={name: host.tools[name].entry for name in task.tools if name in host.tools},
         history=history.of(effect.task),
+        prior=searches.trials(search),
     )
 
 

@@ -29,6 +29,8 @@ class Search:
     """Points without progress before a restart."""
     rng: random.Random = field(compare=False)
     cancel: Cancel | None = field(default=None, compare=False)
+    prior: tuple[Observation, ...] = ()
+    """What an earlier search saw; its losses may be of another machine or size."""
 
     def neighbours(self, number: int) -> list[int]:
         """Those of the space. Raises: Cancelled."""

@@ -44,11 +44,11 @@ def draw(search: Search) -> int | None:
     if len(search.seen) < search.starts or not best:
         return search.spread_out()
     if len(search.tried) % CHECK == CHECK - 1:
-        number = _least_seen(search, best[0].number)
+        number = least_seen(search, best[0].number)
         if number is not None:
             return number
-    pool = _pool(search, best[:TOP])
-    model = _model(search.space, search.seen)
+    pool = pool_of(search, best[:TOP])
+    model = model_of(search.space, search.seen)
 
     def expected(number: int) -> float:
         check(search.cancel)
@@ -58,7 +58,9 @@ def draw(search: Search) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
+class Model:
+    """The effects of choices and what they miss near the points that were seen."""
+
     effects: Effects
     errors: Sequence[tuple[tuple[Scalar, ...], float]]
     """The points seen and by how much the effects alone miss them."""
@@ -76,18 +78,20 @@ class _Model:
         return self.effects.total(point) + weighted / (near + 0.1) - HOPE * doubt
 
 
-def _model(space: Space, seen: Sequence[Observation]) -> _Model:
-    effects = fit(space, seen)
+def model_of(space: Space, seen: Sequence[Observation], prior: Effects | None = None) -> Model:
+    """The model of what was seen, its effects drawn towards those of `prior`."""
+    effects = fit(space, seen, prior)
     bad = effects.worst
     errors = []
     for item in seen:
         point = space.point(item.number)
         loss = bad if item.loss is None else item.loss
         errors.append((tuple(point.values()), loss - effects.total(point)))
-    return _Model(effects, errors)
+    return Model(effects, errors)
 
 
-def _least_seen(search: Search, best: int) -> int | None:
+def least_seen(search: Search, best: int) -> int | None:
+    """The untried neighbour of a point whose new choice was seen least; None where there is none."""
     counts = search.counts()
     here = set(search.space.point(best).items())
     tried = search.tried
@@ -102,7 +106,7 @@ def _least_seen(search: Search, best: int) -> int | None:
     )
 
 
-def _pool(search: Search, best: Sequence[Observation]) -> list[int]:
+def pool_of(search: Search, best: Sequence[Observation]) -> list[int]:
     """Untried points without repeats, in an order that the draw decides, so that ties are broken evenly."""
     tried = search.tried
     near = (number for item in best for number in search.neighbours(item.number))
