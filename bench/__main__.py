@@ -31,7 +31,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-ON_REQUEST = {"peers": 7200.0}
+ON_REQUEST = {"peers": 7200.0, "strategies": 7200.0}
 """Modules that run only when named, since they install packages, and seconds that each may take."""
 LONGER = {"outer": 3600.0}
 """Seconds of modules that run with all and take longer than the others."""

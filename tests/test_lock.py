@@ -4,8 +4,8 @@ requirements.lock is what users need, requirements-dev.lock what tests and linte
 requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
-requirements-peers.lock has the same form; what it pins is installed by `make bench
-ARGS=peers` alone.
+requirements-peers.lock and requirements-strategies.lock have the same form; what they pin is installed by
+`make bench ARGS=peers` and `make bench ARGS=strategies` alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import spak
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock",
-         "requirements-telemetry.lock")  # fmt: skip
+         "requirements-telemetry.lock", "requirements-strategies.lock")  # fmt: skip
 LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
@@ -66,7 +66,9 @@ def test_it_names_no_server(lock: str) -> None:
     assert "--find-links" not in lock
 
 
-PEERS = [Requirement(text) for text in SETTINGS["dependency-groups"]["peers"]]
+PEERS, STRATEGIES = (
+    [Requirement(text) for text in SETTINGS["dependency-groups"][group]] for group in ("peers", "strategies")
+)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ PEERS = [Requirement(text) for text in SETTINGS["dependency-groups"]["peers"]]
         ("requirements-uv.lock", [Requirement("uv")]),
         ("requirements-peers.lock", PEERS),
         ("requirements-telemetry.lock", wanted("telemetry")),
+        ("requirements-strategies.lock", STRATEGIES),
     ],
     ids=LOCKS,
 )
