@@ -56,13 +56,12 @@ class Child:
     starts: list[float] = field(default_factory=list)
 
 
-def _close_database(data: Path) -> None:
+def close_database(data: Path) -> None:
     """SQLite's files are ours alone, also in a folder that somebody else made. What SQLite makes beside the
     database gets its mode. Raises: OSError."""
     for name in ("", "-wal", "-shm"):
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if name else os.O_CREAT)
         with contextlib.suppress(FileNotFoundError):
-            fd = os.open(data / f"{DATABASE}{name}", flags, FILE)
+            fd = os.open(data / f"{DATABASE}{name}", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 os.fchmod(fd, FILE)
             finally:
@@ -74,7 +73,7 @@ def only_one(data: Path, address: str) -> Iterator[None]:
     """Holds the folder's lock. Raises: Refused `web.running`, `web.data`."""
     try:
         keep_folder(data)
-        _close_database(data)
+        close_database(data)
         opened = (data / "up.lock").open("a+")
     except OSError as error:
         raise no_place(data, error) from error

@@ -137,7 +137,8 @@ def test_the_data_are_its_owners_alone(tmp_path: Path) -> None:
     ours, theirs = tmp_path / ".spak/platform", tmp_path / "data"
     for data in (ours, theirs):
         data.mkdir(parents=True, mode=0o755)
-        (data / "spak.sqlite3-wal").touch(mode=0o644)
+        for name in ("spak.sqlite3", "spak.sqlite3-wal"):
+            (data / name).touch(mode=0o644)
         with only_one(data, "here"):
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.glob("spak.*")}
             assert modes == {"spak.sqlite3": 0o600, "spak.sqlite3-wal": 0o600}

@@ -25,7 +25,7 @@ from spak import integrity
 from spakweb import appendonly, damage, restoring
 from spakweb.errors import Refused
 from spakweb.home import demo
-from spakweb.home.up import Child, Stopped, Supervisor, listen, no_place, only_one
+from spakweb.home.up import Child, Stopped, Supervisor, close_database, listen, no_place, only_one
 
 CHECK_S = 10.0
 """How long the look at the database may take before a start; a large one is looked at further later."""
@@ -73,6 +73,7 @@ class Command(BaseCommand):
             self.stderr.write(f"The database is damaged: {found.problems[0]}\n  fix: docs/deploy.md, Damage")
         try:
             call_command("migrate", verbosity=0, interactive=False)
+            close_database(settings.DATA_DIR)
             lost = appendonly.missing(connection)
             if demo_team and not lost:
                 demo.seed()
