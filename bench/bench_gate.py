@@ -2,15 +2,19 @@
 
 The floor is the seed's own rule (a command is dangerous when it contains "rm"; what is no command is let
 through), kept as the baseline to beat. The cases are those of tests/policy/cases; where SPAK_GATE_DEV names
-a folder with files of the same shape (`*.jsonl`, `urls_allow.txt`), those are judged too.
+a folder with files of the same shape (`*.jsonl`, `urls_allow.txt`), those are judged too. The last row counts
+the judge of command lines beside its tables: lines of code, without comments, docstrings and empty lines.
 """
 
 from __future__ import annotations
 
+import ast
+import io
 import os
 import sys
 import tempfile
 import time
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import attacks_kit
 import fresh_attacks_kit
 import gate_kit
+from spak.commandline.table import FOLDER
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
 from spak.policy.judge import judge
@@ -43,7 +48,25 @@ def rows() -> list[dict[str, Any]]:
             wide = World(eyes.look, eyes.spread, eyes.read, hosts)
             for file in sorted(Path(given).glob("*.jsonl")):
                 found += _file(f"given {file.stem}", gate_kit.cases(file.name, root, Path(given)), wide)
-    return found
+    code = sum(map(lines_of_code, sorted(FOLDER.parent.glob("*.py"))))
+    return [*found, _row("gate: the judge of command lines beside its tables", code, 0, "lines", "")]
+
+
+def lines_of_code(file: Path) -> int:
+    """The lines of a module that hold code: no comments, docstrings or empty lines."""
+    text = file.read_text(encoding="utf-8")
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    held = [token for token in tokens if token.type not in skipped | {tokenize.ENDMARKER}]
+    lines = {line for token in held for line in range(token.start[0], token.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
 
 
 def _against_tables(folder: Path) -> list[dict[str, Any]]:

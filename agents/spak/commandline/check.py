@@ -6,18 +6,19 @@ right about its program: that is for people to review.
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spak.commandline.kinds import KINDS
-from spak.commandline.table import _HEAD, VERSION, Grammar, Kind, made
+from spak.commandline.table import _HEAD, VERSION, Grammar, deeds_of, every, kinds_of, made, unlisted
 from spak.commandline.words import words
 
 _KEYS = words(
     "names does about why style stops prints response otherwise bare code letters inherit flags options "
-    "operands verbs when one_of needs kinds use groups"
+    "operands verbs when one_of needs ends only kinds use groups"
 )
 _WHEN = words("any with not words does about why operands kinds")
 _STYLES = ("", "single", "go", "words")
@@ -46,51 +47,44 @@ def problems(text: str) -> list[str]:
         try:
             wrong += [f"{name}: {item}" for item in _section(section)]
             if not wrong:
-                wrong += _grammar(made(name, section))
+                wrong += itertools.chain(*map(_grammar, every(made(name, section))))
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
             wrong.append(f"{name}: {error}")
     return wrong
 
 
 def _section(section: Mapping[str, Any]) -> Iterator[str]:
-    for key in sorted(section.keys() - _KEYS):
-        yield f"{key} is no part of a table"
-    for when in section.get("when", ()):
-        for key in sorted(when.keys() - _WHEN):
-            yield f"{key} is no part of a `when`"
-    if section.get("style", "") not in _STYLES:
-        yield f"style {section['style']} is none of {', '.join(_STYLES[1:])}"
-    for verb, inner in section.get("verbs", {}).items():
-        yield from (f"{verb}: {item}" for item in _section(inner))
+    for key, of_when in unlisted(section, _KEYS, _WHEN):
+        yield f"{key} is no part of a {'`when`' if of_when else 'table'}"
+    styles = [
+        section.get("style", ""),
+        *(inner.get("style", "") for inner in section.get("verbs", {}).values()),
+    ]
+    yield from (
+        f"style {style} is none of {', '.join(_STYLES[1:])}" for style in styles if style not in _STYLES
+    )
 
 
 def _grammar(grammar: Grammar) -> Iterator[str]:
+    changed = [kind for when in grammar.when for kind in when.kinds.values()]
     named = set(grammar.kinds) | {key for when in grammar.when for key in when.kinds}
-    known = [kind for option in grammar.options.values() for kind in option.kinds]
-    known += [slot.kind for slot in grammar.operands]
     for when in grammar.when:
-        known += [*when.kinds.values(), *(slot.kind for slot in when.operands or ())]
         for option in (when.given | when.missing) - set(grammar.options):
             yield f"{grammar.name}: `when` names {option}, which is no option of it"
-    for kind in (*known, *grammar.kinds.values()):
-        yield from (f"{grammar.name}: {item}" for item in _kind(kind, named))
-    for option in (grammar.one_of | grammar.needs) - set(grammar.options):
+    for kind in (*itertools.chain(*kinds_of(grammar).values()), *changed, *grammar.kinds.values()):
+        if kind.name not in KINDS and kind.name not in named:
+            yield f"{grammar.name}: {kind.name} is no kind"
+        if kind.name == "match" and (why := _wrong(kind.detail)):
+            yield f"{grammar.name}: {kind.detail}: {why}"
+    for option in (grammar.one_of | grammar.needs | grammar.ends) - set(grammar.options):
         yield f"{grammar.name}: {option} is no option of it"
-    deeds = {grammar.does, grammar.otherwise, *(when.does for when in grammar.when), grammar.bare} - {
-        None,
-        "",
-    }
-    for deed in sorted(map(str, deeds - DEEDS)):
+    for deed in sorted((deeds_of(grammar) | {grammar.otherwise}) - DEEDS):
         yield f"{grammar.name}: {deed} is no deed"
-    for inner in {id(verb): verb for verb in grammar.verbs.values()}.values():
-        yield from _grammar(inner)
 
 
-def _kind(kind: Kind, named: set[str]) -> Iterator[str]:
-    if kind.name not in KINDS and kind.name not in named:
-        yield f"{kind.name} is no kind"
-    if kind.name == "match":
-        try:
-            re.compile(kind.detail)
-        except re.error as error:
-            yield f"{kind.detail}: {error}"
+def _wrong(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return ""

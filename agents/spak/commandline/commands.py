@@ -14,14 +14,14 @@ from dataclasses import replace
 from spak.commandline import flow, languages, walkers
 from spak.commandline.findings import Reading, compiled_and_run
 from spak.commandline.interpret import interpret
-from spak.commandline.interpreters import of_text
+from spak.commandline.interpreters import CODE
 from spak.commandline.judge import Judge, Programs
 from spak.commandline.table import Grammar
 from spak.commandline.world import Eyes as World
 from spak.errors import UserError
 from spak.shell import parse
 
-PROGRAMS = Programs(interpret, languages.READERS, of_text, walkers.listed)
+PROGRAMS = Programs(interpret, languages.READERS, CODE, walkers.listed)
 
 
 def read_line(

@@ -8,6 +8,7 @@ hands over code has to say so by its kind, and a program that runs files of the 
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from spak.commandline import check, table
-from spak.commandline.scripts import READERS
+from spak.commandline import check, lists, table
 from spak.commandline.table import Grammar, Kind, made
 from spak.commandline.words import words
 
@@ -144,62 +144,40 @@ def _taken(name: str) -> str:
 
 def _granted(name: str, section: Mapping[str, Any]) -> Iterator[str]:
     """What only a shipped table may say."""
-    yield from (f"{name}: {item}" for item in _keys(section))
-    grammar = made(name, section, added=True)
-    for inner in _all(grammar):
-        yield from _of(inner)
-
-
-def _keys(section: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{key} is only for tables that ship" for key in sorted(section.keys() - _KEYS))
-    for when in section.get("when", ()):
-        yield from (f"{key} is only for tables that ship" for key in sorted(when.keys() - _WHEN))
-    for verb, inner in section.get("verbs", {}).items():
-        yield from (f"{verb}: {item}" for item in _keys(inner))
-
-
-def _all(grammar: Grammar) -> Iterator[Grammar]:
-    yield grammar
-    for inner in {id(verb): verb for verb in grammar.verbs.values()}.values():
-        yield from _all(inner)
+    for key, _ in table.unlisted(section, _KEYS, _WHEN):
+        yield f"{name}: {key} is only for tables that ship"
+    for inner in table.every(made(name, section, added=True)):
+        yield from (f"{inner.name}: {item}" for item in _of(inner))
 
 
 def _of(grammar: Grammar) -> Iterator[str]:
-    slots = [slot.kind for slot in grammar.operands]
-    slots += [slot.kind for when in grammar.when for slot in when.operands or ()]
-    kinds = [*(kind for option in grammar.options.values() for kind in option.kinds), *slots]
-    for kind in dict.fromkeys(kinds):
-        yield from (f"{grammar.name}: {item}" for item in _kind(kind))
-    does = {grammar.does, *(when.does for when in grammar.when if when.does)}
-    for deed in sorted((does | {grammar.bare or grammar.does}) - _DEEDS - _DENIED):
-        yield f"{grammar.name}: the deed {deed} is only for tables that ship"
+    named = table.kinds_of(grammar)
+    kinds = list(dict.fromkeys(itertools.chain(*named.values())))
+    yield from itertools.chain(*map(_kind, kinds))
+    for deed in sorted((table.deeds_of(grammar) | {grammar.bare or grammar.does}) - _DEEDS - _DENIED):
+        yield f"the deed {deed} is only for tables that ship"
     if grammar.otherwise not in _DENIED:
-        yield f"{grammar.name}: `otherwise` would permit words that the table does not list"
+        yield "`otherwise` would permit words that the table does not list"
     if grammar.style == "words":
-        yield f"{grammar.name}: the style words would permit options that the table does not list"
-    if any(_RUNS & {kind.name, *kind.detail.split()} for kind in kinds) and not does <= _DENIED | {"builds"}:
-        yield f"{grammar.name}: it runs files of the workspace, so what it does is `builds`"
-    yield from _code(grammar, slots)
-
-
-def _code(grammar: Grammar, slots: list[Kind]) -> Iterator[str]:
-    """Options and verbs whose names say that they take code, where the kind would let any text through."""
+        yield "the style words would permit options that the table does not list"
+    runs = any(_RUNS & {kind.name, *kind.detail.split()} for kind in kinds)
+    if runs and not table.deeds_of(grammar) - {grammar.bare} <= _DENIED | {"builds"}:
+        yield "it runs files of the workspace, so what it does is `builds`"
     verb = grammar.name.rpartition(" ")[2] if " " in grammar.name else ""
-    asks = {f"--{verb}": slots} if verb else {}
-    for spelled, option in grammar.options.items():
-        flag = not option.kinds and len(spelled) > 2
-        asks[spelled.rstrip("=")] = slots if flag else list(option.kinds)
-    for spelled, kinds in asks.items():
-        if _HANDS_OVER.match(spelled) and any(map(_takes_code, kinds)):
-            named = verb if spelled == f"--{verb}" else spelled
-            yield f"{grammar.name}: {named} may hand over code: what follows is to be {_OTHER_KINDS}"
+    for spelled, taken in {f"--{verb}": [], **named}.items():
+        # what is called like code, as an option or as a verb, with a kind that would let any text through
+        asked = spelled.rstrip("=")
+        flag = spelled == f"--{verb}" or (not taken and len(spelled) > 2)
+        if _HANDS_OVER.match(asked) and any(map(_takes_code, named[""] if flag else taken)):
+            shown = verb if spelled == f"--{verb}" else asked
+            yield f"{shown} may hand over code: what follows is to be {_OTHER_KINDS}"
 
 
 def _kind(kind: Kind) -> Iterator[str]:
     """What a kind grants that only a table that ships may grant."""
     if kind.name not in _KINDS:
         yield f"the kind {kind.name} is only for tables that ship"
-    elif kind.name == "script" and kind.detail not in READERS:
+    elif kind.name == "script" and kind.detail not in lists.section("scripts"):
         yield f"script {kind.detail} is no language that is read"
     elif kind.detail not in _DETAILS.get(kind.name, {kind.detail}):
         yield f"the kind {kind.name} {kind.detail} is only for tables that ship"

@@ -95,24 +95,31 @@ class Findings:
         """Note a host that is reached."""
         self.reading.connections.append((protocol, host))
 
+    def wholes(self, *paths: str) -> list[str]:
+        """Paths as they are seen from the workspace, from each folder that the line may stand in."""
+        return [posixpath.join(folder, path) for path in paths for folder in dict.fromkeys(self.folders)]
+
     def use(self, how: str, path: str) -> None:
         """A path is used, seen from the folder the line stands in."""
         if (path in SAFE_DEVICES and how != "runs") or (how == "reads" and path in PUBLIC_FILES):
             return
-        for folder in dict.fromkeys(self.folders):
-            whole = path if path.startswith("/") or not folder else f"{folder}/{path}"
+        if how in _MAKES and posixpath.basename(path).startswith("-") and path != "-":
+            self.deed("not_understood", path, "a name that programs take for an option")
+        for whole in self.wholes(path):
             self.followed.append((how, whole, self.index))
-            seen = self.world.look(whole)
-            place = _place(seen, how, whole)
-            if how in _MAKES and posixpath.basename(path).startswith("-") and path != "-":
-                self.deed("not_understood", path, "a name that programs take for an option")
-            self.reading.uses.append(Use(self.index, how, seen.path, place))
+            self._note(how, whole)
+
+    def _note(self, how: str, whole: str) -> None:
+        seen = self.world.look(whole)
+        self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, whole)))
+
+    def outside(self, how: str, path: str) -> None:
+        """A path that leads out of the workspace is used."""
+        self.reading.uses.append(Use(self.index, how, path, "outside"))
 
     def links(self, *names: str) -> None:
         """Links that this command makes; what goes through one is not where it was seen."""
-        for folder in self.folders:
-            for name in names:
-                self.made_links[self._lies(posixpath.join(folder, name))] = self.index
+        self.made_links |= {self._lies(whole): self.index for whole in self.wholes(*names)}
 
     def through_links(self) -> None:
         """Notes the paths that lead through a link of the same line, or take it elsewhere.
@@ -135,8 +142,7 @@ class Findings:
 
     def moved(self, *names: str) -> None:
         """Places to which this command brings links or secrets."""
-        for folder in self.folders:
-            self.made_trees.update((self._lies(posixpath.join(folder, name)), self.index) for name in names)
+        self.made_trees |= {self._lies(whole): self.index for whole in self.wholes(*names)}
 
     def _lies(self, path: str) -> str:
         """Where a name lies, not where it leads; nothing for one that is no name."""
@@ -158,7 +164,7 @@ class Findings:
             self.deed("unknown_word", found.written, "a path that is not known before the line runs")
             return
         if found.tilde:
-            self.reading.uses.append(Use(self.index, how, found.written, "outside"))
+            self.outside(how, found.written)
             return
         for text in found.texts:
             self.use(how, text)
@@ -170,10 +176,9 @@ class Findings:
                 self.use(how, above(text))
             if how == "deletes" or how == "writes":
                 self.destructive_glob(how, text)
-            for folder in dict.fromkeys(self.folders):
-                for match in self.world.spread(f"{folder}/{text}" if folder else text):
-                    seen = self.world.look(match)
-                    self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, match)))
+            for whole in self.wholes(text):
+                for match in self.world.spread(whole):
+                    self._note(how, match)
 
     def expands(self, found: Arg) -> None:
         """A pattern that is no path for its program: a shell tells it the names that match, so that their
@@ -181,15 +186,12 @@ class Findings:
         if not found.texts:
             self.deed("unknown_word", found.written, "a pattern that is not known before the line runs")
         if found.tilde:
-            self.reading.uses.append(Use(self.index, "reads", found.written, "outside"))
+            self.outside("reads", found.written)
         shapes = dict.fromkeys(shape for text in found.texts for shape in (text, above(text)) if "/" in shape)
-        for shape in shapes:
-            folder = shape.rpartition("/")[0] or "/"
-            for start in dict.fromkeys(self.folders):
-                whole = f"{start}/{folder}" if start and not folder.startswith("/") else folder
-                for match in self.world.spread(whole) if re.search(r"[*?\[]", folder) else (whole,):
-                    if self.world.look(match).place not in ("inside", "missing"):
-                        self.reading.uses.append(Use(self.index, "reads", match, "outside"))
+        for whole in self.wholes(*(shape.rpartition("/")[0] or "/" for shape in shapes)):
+            for match in self.world.spread(whole) if re.search(r"[*?\[]", whole) else (whole,):
+                if self.world.look(match).place not in ("inside", "missing"):
+                    self.outside("reads", match)
 
     def destructive_glob(self, how: str, text: str) -> None:
         """Note a pattern that deletes or overwrites more than what a build made."""
@@ -206,22 +208,13 @@ class Findings:
         for text in found.texts if not (found.glob or found.tilde) else ():
             if places.of_git(posixpath.basename(posixpath.normpath(text))):
                 self.use("reads", posixpath.join(text, "config"))
-        if self.world.below is None:
-            return
-        for text in found.texts if not found.tilde else ():
-            for folder in dict.fromkeys(self.folders):
-                start = before_glob(text) if found.glob else text
-                self._below(
-                    f"{folder}/{start}" if folder and not start.startswith("/") else start, links, kept
-                )
-
-    def _below(self, folder: str, links: bool, kept: Callable[[str], bool]) -> None:
-        assert self.world.below is not None
-        for path, kind in self.world.below(folder):
-            if path == TOO_MANY:
-                self.deed("not_looked_at", folder, "a folder with more files than are looked at")
-            elif kept(path) and (links or kind != "link"):
-                self._odd_use("reads", path)
+        starts = [before_glob(text) if found.glob else text for text in found.texts if not found.tilde]
+        for folder in self.wholes(*starts):
+            for path, kind in self.world.below(folder) if self.world.below is not None else ():
+                if path == TOO_MANY:
+                    self.deed("not_looked_at", folder, "a folder with more files than are looked at")
+                elif kept(path) and (links or kind != "link"):
+                    self._odd_use("reads", path)
 
     def _odd_use(self, how: str, path: str) -> bool:
         """Note a path that nobody wrote down where it is not an ordinary one; gives whether it is noted."""
@@ -259,9 +252,8 @@ class Findings:
 
     def shows_members(self, text: str) -> None:
         """Note the secrets among the members of an archive that is printed."""
-        for folder in dict.fromkeys(self.folders):
-            names = self.world.members(posixpath.join(folder, text)) if self.world.members else None
-            secrets = filter(places.secret, names or ())
+        for whole in self.wholes(text):
+            secrets = filter(places.secret, (self.world.members and self.world.members(whole)) or ())
             self.reading.uses += [Use(self.index, "walks", name, "secret") for name in secrets]
 
     def copies(
@@ -272,7 +264,7 @@ class Findings:
         `parents` that names keep their folders."""
         for text in (text for item in sources if not item.tilde for text in item.texts):
             for folder in dict.fromkeys(self.folders):
-                start = f"{folder}/{text}" if folder and not text.startswith("/") else text
+                start = posixpath.join(folder, text)
                 for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
                     self._copied(source, folder, target, named, contents)
                     for to in target.texts if parents else ():
@@ -309,17 +301,14 @@ class Findings:
 
     def own_repository(self, texts: Sequence[str]) -> None:
         """A folder that is a repository and not called `.git`: anybody may have written its settings."""
-        for text in texts:
-            for folder in dict.fromkeys(self.folders):
-                path = self.world.look(posixpath.join(folder, text)).path
-                while path not in ("", ".", "/"):
-                    if not any(map(places.of_git, path.split("/"))) and all(
-                        self.world.look(posixpath.join(path, name)).kind == kind
-                        for name, kind in (("HEAD", "file"), ("objects", "folder"), ("refs", "folder"))
-                    ):
-                        self.deed("executes", "git", "a repository with settings of its own")
-                        return
-                    path = posixpath.dirname(path)
+        for whole in self.wholes(*texts):
+            path = self.world.look(whole).path
+            while path not in ("", ".", "/"):
+                kinds = [self.world.look(f"{path}/{name}").kind for name in ("HEAD", "objects", "refs")]
+                if kinds == ["file", "folder", "folder"] and not any(map(places.of_git, path.split("/"))):
+                    self.deed("executes", "git", "a repository with settings of its own")
+                    return
+                path = posixpath.dirname(path)
 
     def only_asks(self, rest: Sequence[Arg]) -> bool:
         """True for a lone --version or --help."""
@@ -338,18 +327,15 @@ class Findings:
     def pathlike(self, item: Arg, text: str, how: str = "reads") -> None:
         """The part of a word that looks like a path, after a flag's name too."""
         if item.tilde or re.search(r"[=:,]~(/|\Z)", text):
-            self.reading.uses.append(Use(self.index, how, text, "outside"))
+            self.outside(how, text)
             return
         if re.match(r"(?i)(https?|ftp|file|git|ssh)(\+\w+)?://|(git|hg|svn)\+", text):
             self.deed("connects", text, "an address on a command line")
             return
         value = text
         if text.startswith("-"):
-            _name, sign, after = text.partition("=")
-            slash = re.search(r"\.\./|/|\.\.\Z", text[2:])
-            value = (
-                after if sign else (text[2 + slash.start() :] if slash and not text.startswith("--") else "")
-            )
+            after = re.match(r"[^=]*=(.*)|-[^-](?s:.)*?(\.\./.*|/.*|\.\.)\Z", text, re.DOTALL)
+            value = (after[1] or after[2] or "") if after else ""
         for piece in re.split(r"[:,](?=[/~.])", value.lstrip("@")):
             if piece and (piece != "-"):
                 self.use(how, piece)

@@ -9,7 +9,8 @@ single commands do is the judge's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from spak.commandline.judge import Judge
 from spak.commandline.words import Known, joined
@@ -24,6 +25,10 @@ MAX_VARIABLES = 256
 MAX_WALKED = 4096
 """Commands walked for one line, those of loops again in each turn."""
 
+Items = Sequence[int]
+Pairs = Sequence[tuple[int, int]]
+"""The places of lists, each from the first command to before the last."""
+
 _SETS = re.compile(r"\$\{\w+:?=")
 
 
@@ -31,7 +36,7 @@ def walk(judge: Judge, line: Line) -> None:
     """Read a line, with every way that control may take through it."""
     scoped = any("(" in command.within for command in line.commands)
     strict = all(command.operator in ("", "&&") and not command.negated for command in line.commands)
-    _list(judge, line.commands, 0, len(line.commands), 0, scoped or not strict)
+    _Walk(judge, line.commands, scoped or not strict).list(0, len(line.commands), 0)
 
 
 def inside(judge: Judge, line: Line) -> None:
@@ -46,148 +51,144 @@ def inside(judge: Judge, line: Line) -> None:
     judge.depth -= 1
 
 
-def _list(judge: Judge, line: tuple[Command, ...], start: int, end: int, level: int, loose: bool) -> None:
-    """The items of one list: simple commands, and compounds as wholes."""
-    waiting: Known | None = None
-    either = False
-    for first, last in _items(line, start, end, level):
-        operator = line[first].operator
-        either = either or operator == "||"
-        if operator not in ("&&", "||", "|", "|&") or either:
-            judge.known = judge.known if waiting is None else joined(judge.known, waiting)
-            waiting = None
-        either = either and operator in ("&&", "||", "|", "|&")
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One pass over the commands of a line; `level` is how deep in compounds a list is."""
+
+    judge: Judge
+    line: tuple[Command, ...]
+    loose: bool
+    """Whether a change of folder may or may not have happened for what comes after."""
+
+    def list(self, start: int, end: int, level: int) -> None:
+        """The items of one list: simple commands, and compounds as wholes."""
+        judge, waiting, either = self.judge, list[Known](), False
+        for first, last in _items(self.line, start, end, level):
+            operator = self.line[first].operator
+            either = either or operator == "||"
+            if operator not in ("&&", "||", "|", "|&") or either:
+                judge.known = joined(judge.known, *waiting)
+                waiting = []
+            either = either and operator in ("&&", "||", "|", "|&")
+            before = dict(judge.known)
+            if last - first == 1 and len(self.line[first].path) == level:
+                self.one(first)
+            else:
+                self.compound(first, last, level)
+            if operator in ("|", "|&") or (last < end and self.line[last].operator in ("|", "|&")):
+                judge.known = joined(before, judge.known)
+            elif operator in ("&&", "||"):
+                waiting.append(before)
+        judge.known = joined(judge.known, *waiting)
+
+    def one(self, place: int) -> None:
+        """One simple command."""
+        judge, command = self.judge, self.line[place]
+        judge.walked += 1
         before = dict(judge.known)
-        if last - first == 1 and len(line[first].path) == level:
-            _one(judge, line, first, loose)
-        else:
-            _compound(judge, line, first, last, level, loose)
-        if operator in ("|", "|&") or (last < end and line[last].operator in ("|", "|&")):
-            judge.known = joined(before, judge.known)
-        elif operator in ("&&", "||"):
-            waiting = before if waiting is None else joined(waiting, before)
-    judge.known = judge.known if waiting is None else joined(judge.known, waiting)
-
-
-def _one(judge: Judge, line: tuple[Command, ...], place: int, loose: bool) -> None:
-    command = line[place]
-    judge.walked += 1
-    before = dict(judge.known)
-    for name in _set_by_expansion(command):
-        judge.known.pop(name, None)
-    kept = dict(judge.known)
-    if len(command.assignments) > 1:  # each value may rest on those before
-        for assignment in command.assignments:
-            judge.known.pop(assignment.name, None)
-    for found in command.substitutions():
-        inside(judge, found.line)
-    judge.known = kept
-    judge.index += 1
-    judge.last = judge.depth == 0 and place == len(line) - 1 and not command.path
-    judge.command(command, line[:place], loose)
-    if len(judge.known) > MAX_VARIABLES:
-        judge.deed("not_understood", "variables", "more variables than are followed")
-        judge.known = {}
-    if command.assignments and command.redirections:  # one that fails prevents the assignment
-        judge.known = joined(before, judge.known)
-
-
-def _compound(
-    judge: Judge, line: tuple[Command, ...], first: int, last: int, level: int, loose: bool
-) -> None:
-    kind = line[first].path[level][0]
-    own = [place for place in range(first, last) if len(line[place].path) == level + 1]
-    bare = [place for place in own if not line[place].assignments]
-    head = [place for place in own if line[place].assignments]
-    lists = [pair for pair in _items(line, first, last, level + 1) if len(line[pair[0]].path) > level + 1]
-    for place in bare:  # its redirections, which are made first, and prevent it when one fails
-        _one(judge, line, place, loose)
-    unmade = dict(judge.known)
-    _body(judge, line, head, lists, level, loose, kind)
-    if bare:
-        judge.known = joined(unmade, judge.known)
-
-
-def _body(
-    judge: Judge,
-    line: tuple[Command, ...],
-    head: list[int],
-    lists: list[tuple[int, int]],
-    level: int,
-    loose: bool,
-    kind: str,
-) -> None:
-    if kind in ("while", "until"):
-        condition = line[lists[0][0]]
-        if not (condition.words and condition.words[0].value == "read") and not _ends(line, lists):
-            name = condition.words[0].text if condition.words else kind
-            judge.deed("endless", name, "a loop whose end is not known")
-    if kind in ("while", "until", "for"):
-        judge.loops += 1
-        _loop(judge, line, head, lists, level, loose)
-        judge.loops -= 1
-        if not judge.loops:
-            judge.left = None
-        return
-    for place in head:
-        _one(judge, line, place, loose)
-    start = dict(judge.known)
-    if kind in ("if", "case"):
-        _branches(judge, line, lists, level, loose)
-        return
-    for pair in lists:
-        _list(judge, line, *pair, level + 2, loose)
-    if kind == "(":
-        judge.known = start
-
-
-def _branches(
-    judge: Judge, line: tuple[Command, ...], lists: list[tuple[int, int]], level: int, loose: bool
-) -> None:
-    ends: list[Known] = []
-    whole = False
-    start = dict(judge.known)
-    for pair in lists:
-        label = line[pair[0]].path[level + 1][0]
-        judge.known = dict(start)
-        _list(judge, line, *pair, level + 2, loose)
-        if label == "if":
-            start = judge.known
-        else:
-            ends.append(judge.known)
-            whole = whole or label == "else"
-    judge.known = joined(*ends, *([] if whole else [start]))
-
-
-def _loop(
-    judge: Judge,
-    line: tuple[Command, ...],
-    head: list[int],
-    lists: list[tuple[int, int]],
-    level: int,
-    loose: bool,
-) -> None:
-    index, turn = judge.index, 0
-    while True:
-        turn += 1
-        judge.index = index
-        start, folders = dict(judge.known), list(judge.folders)
-        for place in head:
-            _one(judge, line, place, loose)
-        for pair in lists:
-            _list(judge, line, *pair, level + 2, loose)
-        judge.known = joined(start, judge.known, judge.known if judge.left is None else judge.left)
-        if turn > MAX_TURNS:
-            judge.known = {name: found for name, found in judge.known.items() if start[name] == found}
-        if (judge.known, judge.folders) == (start, folders):
-            return
-        if judge.walked > MAX_WALKED or turn > MAX_WALKED:
-            judge.deed("not_understood", "loop", "loops that change too much")
+        for name in _set_by_expansion(command):
+            judge.known.pop(name, None)
+        kept = dict(judge.known)
+        if len(command.assignments) > 1:  # each value may rest on those before
+            for assignment in command.assignments:
+                judge.known.pop(assignment.name, None)
+        for found in command.substitutions():
+            inside(judge, found.line)
+        judge.known = kept
+        judge.index += 1
+        judge.last = judge.depth == 0 and place == len(self.line) - 1 and not command.path
+        judge.command(command, self.line[:place], self.loose)
+        if len(judge.known) > MAX_VARIABLES:
+            judge.deed("not_understood", "variables", "more variables than are followed")
             judge.known = {}
+        if command.assignments and command.redirections:  # one that fails prevents the assignment
+            judge.known = joined(before, judge.known)
+
+    def compound(self, first: int, last: int, level: int) -> None:
+        """A compound command: its redirections, which are made first, then its head and lists."""
+        judge, line = self.judge, self.line
+        own = [place for place in range(first, last) if len(line[place].path) == level + 1]
+        bare = [place for place in own if not line[place].assignments]
+        head = [place for place in own if line[place].assignments]
+        lists = [pair for pair in _items(line, first, last, level + 1) if len(line[pair[0]].path) > level + 1]
+        for place in bare:
+            self.one(place)
+        unmade = dict(judge.known)
+        self.body(line[first].path[level][0], head, lists, level)
+        if bare:  # a redirection that fails prevents the compound
+            judge.known = joined(unmade, judge.known)
+
+    def body(self, kind: str, head: Items, lists: Pairs, level: int) -> None:
+        """The head and the lists of a compound, as its kind runs them."""
+        judge = self.judge
+        if kind in ("while", "until"):
+            condition = self.line[lists[0][0]]
+            if not (condition.words and condition.words[0].value == "read") and not _ends(self.line, lists):
+                name = condition.words[0].text if condition.words else kind
+                judge.deed("endless", name, "a loop whose end is not known")
+        if kind in ("while", "until", "for"):
+            judge.loops += 1
+            self.loop(head, lists, level)
+            judge.loops -= 1
+            if not judge.loops:
+                judge.left = None
             return
+        self.ones(head)
+        start = dict(judge.known)
+        if kind in ("if", "case"):
+            self.branches(lists, level)
+            return
+        self.lists(lists, level)
+        if kind == "(":
+            judge.known = start
+
+    def ones(self, places: Items) -> None:
+        """Simple commands one after another."""
+        for place in places:
+            self.one(place)
+
+    def lists(self, pairs: Pairs, level: int) -> None:
+        """The lists of a compound one after another."""
+        for pair in pairs:
+            self.list(*pair, level + 2)
+
+    def branches(self, lists: Pairs, level: int) -> None:
+        """Lists of which one is run."""
+        judge, ends, whole = self.judge, list[Known](), False
+        start = dict(judge.known)
+        for pair in lists:
+            label = self.line[pair[0]].path[level + 1][0]
+            judge.known = dict(start)
+            self.list(*pair, level + 2)
+            if label == "if":
+                start = judge.known
+            else:
+                ends.append(judge.known)
+                whole = whole or label == "else"
+        judge.known = joined(*ends, *([] if whole else [start]))
+
+    def loop(self, head: Items, lists: Pairs, level: int) -> None:
+        """A loop, walked until nothing changes any more."""
+        judge = self.judge
+        index, turn = judge.index, 0
+        while True:
+            turn += 1
+            judge.index = index
+            start, folders = dict(judge.known), [*judge.folders]
+            self.ones(head)
+            self.lists(lists, level)
+            judge.known = joined(start, judge.known, judge.known if judge.left is None else judge.left)
+            if turn > MAX_TURNS:
+                judge.known = {name: found for name, found in judge.known.items() if start[name] == found}
+            if (judge.known, judge.folders) == (start, folders):
+                return
+            if judge.walked > MAX_WALKED or turn > MAX_WALKED:
+                judge.deed("not_understood", "loop", "loops that change too much")
+                judge.known = {}
+                return
 
 
-def _ends(line: tuple[Command, ...], lists: list[tuple[int, int]]) -> bool:
+def _ends(line: tuple[Command, ...], lists: Pairs) -> bool:
     """True for a loop that tests a variable which its body sets, or that sleeps until a file is there."""
     (first, last), *bodies = lists
     condition = line[first]

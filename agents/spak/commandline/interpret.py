@@ -8,7 +8,7 @@ its kind is a deed of its own, which no policy of ours permits, and which names 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from spak.commandline import kinds
 from spak.commandline.judge import Judge
@@ -17,6 +17,8 @@ from spak.commandline.table import Grammar, Kind, Option, Slot, When
 from spak.commandline.words import READERS_OF_PIPES, Arg
 from spak.shell import Command
 
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
+_DIGITS = re.compile(r"\d+")
 _COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
 """`-j$(nproc)`: the option is known, and its value is a number."""
 
@@ -120,13 +122,17 @@ def _operands(
     trees = [slot for slot in slots if slot.count == "*" and slot.kind.name.startswith("tree")]
     if trees and not any(slot in trees for _, slot in placed):
         kinds.take(judge, grammar, trees[0].kind, Arg(".", (".",)), parsed)
-    if short and short.kind.name != "command":
+    if short and short.kind.name == "pyfile":  # which is its input then
+        kinds.take(judge, grammar, short.kind, Arg("-", ("-",)), parsed)
+    elif short and short.kind.name != "command":
         judge.deed(grammar.otherwise, grammar.name, f"a word is missing: {short.kind.name}")
     if any(slot.kind.name == "command" for slot in slots):
-        if parsed.after:
+        if parsed.after and grammar.only and parsed.after[0].text not in grammar.only:
+            judge.deed(grammar.otherwise, f"{grammar.name} {parsed.after[0].written}", "another program")
+        elif parsed.after:
             judge.run(parsed.after, before)
-        elif short:
-            judge.deed("unknown_value", grammar.name, "no command is written out")
+        else:
+            judge.deed(grammar.otherwise, grammar.name, "no command is written out")
 
 
 def place(
@@ -165,13 +171,9 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
     while at < len(rest):
         item = rest[at]
         text = item.text
-        if commands is not None and len(found.operands) == commands:
-            if text == "--":
-                found.after = rest[at + 1 :]
-                return found
-            if not _dashed(item):
-                found.after = rest[at:]
-                return found
+        if commands is not None and _begins(grammar, commands, found, item):
+            found.after = rest[at + (text == "--") :]
+            return found
         at += 1
         if text == "--":
             found.first_after_dashes = len(found.operands)
@@ -198,7 +200,18 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
             found.fits = False
             continue
         at += _option(judge, grammar, found, item, text, rest[at:])
+        if grammar.ends and found.given and found.given[-1][0].name in grammar.ends:
+            found.after = rest[at:]
+            return found
     return found
+
+
+def _begins(grammar: Grammar, commands: int, found: Parsed, item: Arg) -> bool:
+    """Whether the command that a program runs begins with the word: after as many operands as come before
+    it, or after all that assign a variable."""
+    if grammar.operands[commands - 1].count == "*" and commands:
+        return item.text == "--" or not (_dashed(item) or _ASSIGNS.match(item.text or ""))
+    return len(found.operands) == commands and (item.text == "--" or not _dashed(item))
 
 
 def _spelled_out(grammar: Grammar, rest: list[Arg]) -> list[Arg]:
@@ -233,55 +246,58 @@ def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str 
 
 def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
     """Take one word that is an option or several; gives how many words after it are its values."""
+    for option, value in _spelled(grammar, text):
+        if option is None:
+            return _unknown(judge, grammar, found, item)
+        if value is None and option.kinds and option.form != "?":
+            return _take(judge, grammar, found, item, option, rest)
+        found.given.append((option, [] if value is None else [_part(item, value)]))
+        if value is not None and len(option.kinds) != 1:
+            return _unknown(judge, grammar, found, item, "it takes no value")
+    return 0
+
+
+def _spelled(grammar: Grammar, text: str) -> Iterator[tuple[Option | None, str | None]]:
+    """The options of a word, each with the value that is joined to it; None for one that the table does not
+    list, after which nothing comes."""
     exact = grammar.options.get(text)
     if exact is not None and not exact.kinds:
-        found.given.append((exact, []))
-        return 0
-    if grammar.style == "go":
-        text = text[1:] if text.startswith("--") else text
-        name, sign, value = text.partition("=")
-        option = grammar.options.get(name + "=") or grammar.options.get(name) if sign else None
-        if sign and option is not None and option.kinds:
-            return _long(judge, grammar, found, item, option, value, rest)
-        option = grammar.options.get(text)
-        if option is not None and option.form != "=":
-            return _long(judge, grammar, found, item, option, None, rest)
-        return _joined(judge, grammar, found, item, text)
-    if text.startswith("--") or grammar.style == "single":
-        name, sign, value = text.partition("=")
-        option = grammar.options.get(name)
-        if sign and option is not None and option.form != "=" and not option.kinds:
-            option = None
-        if option is not None and (text.startswith("--") or (option.form == "=") is bool(sign)):
-            return _long(judge, grammar, found, item, option, value if sign else None, rest)
-        if sign and (option := grammar.options.get(name + "=") or grammar.options.get(name + "?")):
-            return _long(judge, grammar, found, item, option, value, rest)
-        if text.startswith("--"):
-            return _unknown(judge, grammar, found, item)
-        return _joined(judge, grammar, found, item, text)
-    return _cluster(judge, grammar, found, item, text, rest)
+        yield exact, None
+    elif text.startswith("--") or grammar.style in ("single", "go"):
+        yield _long(grammar, text[1:] if text.startswith("--") and grammar.style == "go" else text)
+    else:
+        yield from _cluster(grammar, text)
 
 
-def _long(
-    judge: Judge,
-    grammar: Grammar,
-    found: Parsed,
-    item: Arg,
-    option: Option,
-    value: str | None,
-    rest: list[Arg],
-) -> int:
-    if value is None and (option.form == "?" or not option.kinds):
-        found.given.append((option, []))
-        return 0
-    if value is None and option.form == "=":
-        return _unknown(judge, grammar, found, item, "its value is to be joined")
-    if value is None:
-        return _take(judge, grammar, found, item, option, rest)
-    found.given.append((option, [_part(item, value)]))
-    if len(option.kinds) != 1:
-        return _unknown(judge, grammar, found, item, "it takes no value")
-    return 0
+def _long(grammar: Grammar, text: str) -> tuple[Option | None, str | None]:
+    """`--name=value`, `-O2`, `-Iinclude`, `-Wall`: the longest spelling that the word begins with."""
+    name, sign, value = text.partition("=")
+    options, single = grammar.options, grammar.style == "single" and not text.startswith("--")
+    plain = options.get(name)
+    if sign:
+        joined = options.get(name + "=") or plain
+        if joined is not None and joined.kinds and (joined.form == "=" or not single):
+            return joined, value
+    elif plain is not None and plain.form != "=":
+        return plain, None
+    sizes = range(len(text) - 1, 1, -1) if not text.startswith("--") else ()
+    for size, option in ((size, options.get(text[:size])) for size in sizes):
+        if option and option.kinds and (option.form == "?" or (size == 2 and single and not option.form)):
+            return option, text[size:]
+    return None, None
+
+
+def _cluster(grammar: Grammar, text: str) -> Iterator[tuple[Option | None, str | None]]:
+    """`-la`, `-n5`, `-5`."""
+    at = 1
+    while at < len(text):
+        digits = _DIGITS.match(text, at) if "-#" in grammar.options else None
+        option = grammar.options.get("-#" if digits else "-" + text[at])
+        at = digits.end() if digits else at + 1
+        value = text[at:] if option is not None and option.kinds else ""
+        yield option, value or None
+        if value:
+            return
 
 
 def _take(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, option: Option, rest: list[Arg]) -> int:
@@ -294,44 +310,3 @@ def _take(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, option: Opti
 
 def _part(item: Arg, value: str) -> Arg:
     return Arg(value or item.written, (value,), item.glob, value.startswith("~"), literal=item.literal)
-
-
-def _joined(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str) -> int:
-    """`-O2`, `-Iinclude`, `-Wall`: the longest spelling that the word begins with and that may be joined."""
-    for size in range(len(text) - 1, 1, -1):
-        for option in map(grammar.options.get, (text[:size], text[:size] + "?")):
-            if (
-                option is not None
-                and option.kinds
-                and (option.form == "?" or (size == 2 and not option.form and grammar.style == "single"))
-            ):
-                found.given.append((option, [_part(item, text[size:])]))
-                return 0
-    return _unknown(judge, grammar, found, item)
-
-
-def _cluster(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
-    """`-la`, `-n5`, `-5`."""
-    at = 1
-    while at < len(text):
-        if text[at].isdigit() and "-#" in grammar.options:
-            found.given.append((grammar.options["-#"], []))
-            while at < len(text) and text[at].isdigit():
-                at += 1
-            continue
-        option = grammar.options.get("-" + text[at])
-        if option is None:
-            return _unknown(judge, grammar, found, item)
-        value = text[at + 1 :]
-        at += 1
-        if not option.kinds:
-            found.given.append((option, []))
-        elif option.form == "?":
-            found.given.append((option, [_part(item, value)] if value else []))
-            return 0
-        elif value:
-            found.given.append((option, [_part(item, value)]))
-            return 0 if len(option.kinds) == 1 else _unknown(judge, grammar, found, item)
-        else:
-            return _take(judge, grammar, found, item, option, rest)
-    return 0

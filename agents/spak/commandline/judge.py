@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from spak.commandline import environment, lists, places, table
 from spak.commandline.findings import Findings, Reading
+from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar
 from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, joined, spread, words
 from spak.commandline.world import Eyes as World
@@ -47,8 +48,8 @@ class Programs:
     """A program of the tables, with its words and the commands before it on the line."""
     readers: Mapping[str, Callable[[Judge, Grammar, list[Arg], Sequence[Command]], None]]
     """By name: programs whose words are a language."""
-    of_text: Callable[[Judge, str, str | None], None]
-    """A command line that a program is given as one of its words."""
+    code: Mapping[str, Callable[[Judge, Grammar, Arg, Parsed], None]]
+    """By kind: code that a program is given as one of its words."""
     listed: Callable[[Judge, Sequence[Command]], None]
     """Commands whose output is read as paths."""
     added: Mapping[str, Grammar] = field(default_factory=dict)

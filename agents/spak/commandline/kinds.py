@@ -16,9 +16,12 @@ size, suffix and stem (of the names of copies and parts), name (of a variable), 
 revisions), lines PATTERN (with a path after the last colon), member (of an archive), into (where copies
 go; a device loses what is moved there), shown (an archive that is printed), worktree (a folder that gets
 the files of a commit), repository (of git), outputs (written; no name of a variable in it), program (a file
-that is run), java (a class), named (a name that means no more), assigned (a path or name=value), target (of a
-build), extras (a folder with extras after it), settings (a file, no text of settings), plugin, none; include
-and exclude are patterns of names in a tree.
+that is run), pyfile (one of Python, or its input), python (a text of Python), module (of Python, with the
+words after it), activate (of a virtual environment), java (a class), named (a name that means no more),
+assigned (a path or name=value), variable (name=value, or a name: with `unset` one that is taken away), host
+(another machine, with `path` an address with one), target (of a build), extras (a folder with extras after
+it), settings (a file, no text of settings), plugin, none; include and exclude are patterns of names in a
+tree.
 """
 
 from __future__ import annotations
@@ -37,17 +40,26 @@ from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import Arg, texts_of, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_NUMBER = re.compile(r"[-+]?\d[\w.]*%?\Z|auto\Z")
-_PICTURE = re.compile(r"[\w./%-]+\.(png|jpe?g|gif|webp|tiff?|bmp|ico|p[pgbn]m)", re.IGNORECASE)
-_SUFFIX = re.compile(r"(\.(gz|bz2?|xz|zst|lzma|lz4?|[zZ]|tgz|taz|tbz2?|txz|tlz|tzst)|[-_](gz|[zZ]))\Z")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
 _RULES = lists.names("kinds", "rules")
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
 _FORMAT = re.compile("%[^A-Za-z]*[A-Za-z]")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FORMS = lists.section("forms")
 _PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
 
+_HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
+_URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)
+_COPY = re.compile(rf"{_HOST}:([\w./~+-]*)\Z", re.ASCII)
+_TARGET = re.compile(rf"{_HOST}\Z", re.ASCII)
+
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
+
+
+def address(text: str) -> str:
+    """The host of an SSH address, as git and scp write it; empty for any other text."""
+    found = _URL.match(text) if "://" in text else _COPY.match(text)
+    return found[1].lower() if found else ""
 
 
 def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str = "") -> None:
@@ -85,46 +97,32 @@ def _unfit(judge: Judge, grammar: Grammar, item: Arg, option: str, why: str) -> 
     judge.deed(grammar.otherwise, " ".join(filter(None, (grammar.name, option, item.written))), why)
 
 
-def _known(judge: Judge, grammar: Grammar, item: Arg) -> bool:
-    if item.texts:
-        return True
-    if not item.mild and not grammar.prints:
-        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
-    return False
-
-
 def _text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    _known(judge, grammar, item)
-
-
-def _extras(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A folder of the project, with extras in brackets after it."""
-    texts = tuple(re.sub(r"\[[\w,-]*\]\Z", "", text) for text in item.texts)
-    take(judge, grammar, Kind(kind.detail), replace(item, texts=texts, glob=False), parsed, option)
-
-
-def _number(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if not item.number and _known(judge, grammar, item) and not all(map(_NUMBER.match, item.texts)):
-        _unfit(judge, grammar, item, option, "no plain number")
-
-
-def _match(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if not item.texts:
+    """Any word that is known."""
+    if not (item.texts or item.mild or grammar.prints):
         judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
-    elif not all(re.fullmatch(kind.detail, text) for text in item.texts):
-        _unfit(judge, grammar, item, option, "a value that the table does not list")
 
 
-def _of_form(pattern: str) -> Taker:
-    def taker(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-        _match(judge, grammar, Kind("match", pattern), item, parsed, option)
-
-    return taker
+def _formed(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A word of a form, as lists.toml says it."""
+    form = _FORMS[kind.name]
+    if not item.texts and not form.get("uses"):
+        if not (form.get("number") and (item.number or item.mild or grammar.prints)):
+            judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
+        return
+    pattern = re.compile(form.get("form", kind.detail))
+    if not all(map(pattern.fullmatch, item.texts)):
+        _unfit(judge, grammar, item, option, form.get("why", "a value that the table does not list"))
+    if uses := form.get("uses", "").replace("{}", kind.detail):
+        cut = tuple(re.sub(form.get("cut", r"(?!)"), "", text) or "." for text in item.texts)
+        take(judge, grammar, Kind(uses), replace(item, texts=cut), parsed, option)
+        if form.get("both"):
+            judge.path(uses, item)
 
 
 def _like(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A word of a form, which may be a path or hold one."""
-    _match(judge, grammar, kind, item, parsed, option)
+    _formed(judge, grammar, Kind("match", kind.detail), item, parsed, option)
     judge.plain_paths([item])
 
 
@@ -143,37 +141,13 @@ def _added_text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, option: s
     judge.plain_paths([item], kind.detail or "reads" if kind.name == "word" else "reads")
 
 
-def _image(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A picture by a plain name: formats that are programs, and names of formats, are none."""
-    if not all(_PICTURE.fullmatch(text) for text in item.texts):
-        _unfit(judge, grammar, item, option, "a word that may name a program, an address or a list of files")
-    judge.path(kind.detail, item)
-
-
-def _packed(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A file that is packed or unpacked in its place: its name with and without the suffix."""
-    judge.path("writes", item)
-    judge.path("writes", replace(item, texts=tuple(_SUFFIX.sub("", text) for text in item.texts)))
-
-
 def _choice(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if not item.texts or not set(item.texts) <= set(kind.detail.split("|")):
         _unfit(judge, grammar, item, option, f"none of {kind.detail.replace('|', ', ')}")
 
 
-def _none(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    _unfit(judge, grammar, item, option, "no word is expected here")
-
-
 def _word(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     judge.plain_paths([item], kind.detail or "reads")
-
-
-def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or "{" in item.text or "=" in item.text:
-        _unfit(judge, grammar, item, option, "settings on the command line load code")
-    else:
-        judge.path("runs", item)
 
 
 def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -185,15 +159,6 @@ def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
         judge.deed("executes", what, "a file of text or data is run as a program")
     elif grammar.does == "computes":
         judge.deed("builds", grammar.name)
-
-
-def _named(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A path, for programs to which a sign at an end of a name means more than the name."""
-    if not all(
-        re.fullmatch(r"(?i:(?!file:))[\w./~@%={}\[\]*?-]([^|<>&\n]*[^|<>&\s])?", text) for text in item.texts
-    ):
-        _unfit(judge, grammar, item, option, "a name with a sign that runs or writes something")
-    judge.path(kind.detail, item)
 
 
 def _assigned(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -233,17 +198,10 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
             judge.tree(item, False)
 
 
-def _lines(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """Lines of a file, whose path comes last."""
-    _match(judge, grammar, kind, item, parsed, option)
-    for text in item.texts:
-        path = text.rpartition(":")[2]
-        judge.path("reads", Arg(path, (path,)))
-
-
 def _member(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A name, or a pattern of names, within an archive: that of a secret is one there too."""
-    if _known(judge, grammar, item) and any(places.secret(re.sub(r"[*?]", "", text)) for text in item.texts):
+    _text(judge, grammar, kind, item, parsed, option)
+    if any(places.secret(re.sub(r"[*?]", "", text)) for text in item.texts):
         judge.path("reads", item)
 
 
@@ -255,12 +213,6 @@ def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     given = parsed.names()
     sources = [other for other in parsed.operands if other is not item]
     judge.copies(sources, item, "-T" not in given, grammar.name == "rsync", "--parents" in given)
-
-
-def _outputs(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if any("%q" in text for text in item.texts):
-        _unfit(judge, grammar, item, option, "a name with the value of a variable in it")
-    judge.path("writes", item)
 
 
 def _repository(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -306,11 +258,6 @@ def _paths_of(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
         )
 
 
-def _tests(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    texts = tuple(text.partition("::")[0] or "." for text in item.texts)
-    judge.path("reads", replace(item, texts=texts))
-
-
 def _deletes_all(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     judge.path(kind.detail or "deletes", item)
     if item.glob:
@@ -334,7 +281,7 @@ def _may_include(code: str | None) -> bool:
 
 def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The end of the names of copies: no name that it makes is one that says what is run."""
-    _match(judge, grammar, Kind("match", r"[\w.~-]+"), item, parsed, option)
+    _formed(judge, grammar, Kind("match", r"[\w.~-]+"), item, parsed, option)
     for operand in parsed.operands:
         names = {posixpath.basename(text) for text in operand.texts} - {""}
         for name in sorted(names):
@@ -381,6 +328,8 @@ def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
 
 def _local(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if any(":" in text for text in item.texts):
+        if host := address(item.text or ""):
+            judge.connect("ssh", host)
         judge.deed("connects", item.written, "a file on another machine")
     elif any(text.startswith("-") and text != "-" for text in item.texts):
         _unfit(judge, grammar, item, option, "a name that reads like an option")
@@ -413,9 +362,30 @@ def _worktree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
         judge.moved(text)
 
 
-def _line(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A command line given as a word."""
-    judge.programs.of_text(judge, grammar.name, item.text)
+def _code(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A command line, a text of Python or a module, given as a word."""
+    judge.programs.code[kind.name](judge, grammar, item, parsed)
+
+
+def _variable(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A variable that programs see from here on, with or without a value, or that is taken away (`unset`)."""
+    key, sign, value = (item.text or "").partition("=")
+    known = judge.known.get(key)
+    values = [value] if sign else [] if kind.detail else known.texts if known is not None else [""]
+    plain = re.match(r"[A-Za-z_]\w*\Z", key) and not (sign and kind.detail)
+    why = environment.trouble(key, values) if plain else "not a plain assignment"
+    if why:
+        judge.deed("sets_environment", key if plain else f"{grammar.name} {key}", why)
+    judge.paths_of(key, values)
+
+
+def _host(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """Another machine, by its name or by an address with a path."""
+    name = _TARGET.match(item.text or "")
+    if host := address(item.text or "") or (name[1].lower() if name and not kind.detail else ""):
+        judge.connect("ssh", host)
+    else:
+        _unfit(judge, grammar, item, option, "no address that is understood")
 
 
 def _script_or_file(
@@ -434,44 +404,38 @@ def _script_or_file(
 
 
 def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    scripts.judged(judge, grammar, kind.detail, item)
+    """What a program that is given as a word does beyond the deed of its command."""
+    if item.text is None:
+        unknown = "not_understood" if item.mild or item.texts else "unknown_word"
+        judge.deed(unknown, grammar.name, "a program that is not known before the line runs")
+    elif why := scripts.why(kind.detail, item.text):
+        judge.deed("executes", grammar.name, why)
 
 
 TAKERS: dict[str, Taker] = {
+    **dict.fromkeys(_FORMS, _formed),
     "text": _text,
     "prose": lambda *_: None,
-    "extras": _extras,
     "include": _text,
     "exclude": _text,
-    "plain": _of_form(r"(?:(?!\.\.)[^/@|,])*"),
-    "number": _number,
-    "match": _match,
     "like": _like,
-    "image": _image,
-    "packed": _packed,
     "choice": _choice,
-    "none": _none,
     "word": _word,
-    "size": _of_form(r"\d{1,7}|\d{1,4}[Kk]"),
-    "name": _of_form(r"[A-Za-z_]\w*"),
-    "settings": _settings,
     "paths": _paths_of,
     "program": _program,
-    "named": _named,
     "assigned": _assigned,
     "java": _java,
     "target": _target,
     "rev": _rev,
     "held": _rev,
-    "lines": _lines,
     "member": _member,
     "into": _into,
-    "outputs": _outputs,
     "repository": _repository,
-    "line": _line,
+    **dict.fromkeys(("line", "python", "module", "pyfile"), _code),
+    "variable": _variable,
+    "host": _host,
     "shown": _shown,
     "worktree": _worktree,
-    "tests": _tests,
     "deletes_all": _deletes_all,
     "source": _source,
     "suffix": _suffix,
@@ -480,7 +444,6 @@ TAKERS: dict[str, Taker] = {
     "tree": _tree,
     "tree_links": _tree,
     "unpacks": _unpacks,
-    "plugin": _of_form(r"no:\w+|(xdist|pytest_\w+|cov)"),
     "script": _script,
     "script_or_file": _script_or_file,
 }

@@ -17,22 +17,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from spak.commandline import environment, interpreters, lists, table, walkers
+from spak.commandline import table, walkers
 from spak.commandline.interpret import apply, parse
 from spak.commandline.judge import Judge
+from spak.commandline.kinds import address
 from spak.commandline.patch_names import is_patch, patched
 from spak.commandline.table import Grammar
-from spak.commandline.words import Arg, is_number, texts_of, words
+from spak.commandline.words import Arg, is_number, words
 from spak.shell import Command
 
 Reader = Callable[["Judge", Grammar, list[Arg], Sequence[Command]], None]
-
-_HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
-_URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)
-_COPY = re.compile(rf"{_HOST}:([\w./~+-]*)\Z", re.ASCII)
-_TARGET = re.compile(rf"{_HOST}\Z", re.ASCII)
-_WITH_VALUE = re.compile(r"-[46AaCfGgKkMNnqrsTtVvXxYy]*[BbcDEeFIiJLlmOoPpQRSWw]\Z")
-_CALM_COPY = re.compile(r"-[46qrpBC]+\Z")
 
 
 def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -42,20 +36,6 @@ def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Co
         judge.deed("builds", grammar.name)
     else:
         apply(judge, grammar, parse(judge, grammar, rest), before)
-
-
-_NPX = lists.names("languages", "npx")
-
-
-def npx(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """A tool that projects have among their own packages; another one would be fetched."""
-    while rest and rest[0].text in ("--no-install", "--no", "--"):
-        rest = rest[1:]
-    tool = rest[0].text if rest else None
-    if tool in _NPX:
-        judge.run(rest, before)
-    else:
-        judge.deed("connects", f"{grammar.name} {tool}", "it may fetch and run a package")
 
 
 def patch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -88,12 +68,6 @@ def _patched(judge: Judge, targets: list[Arg], before: Sequence[Command]) -> Non
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
 
 
-def address(text: str) -> str:
-    """The host of an SSH address, as git and scp write it; empty for any other text."""
-    found = _URL.match(text) if "://" in text else _COPY.match(text)
-    return found[1].lower() if found else ""
-
-
 def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """`git clone`, `fetch` and `ls-remote`: by SSH from an address, else from the project's own remote."""
     parsed = parse(judge, grammar, rest)
@@ -114,92 +88,6 @@ def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
     judge.deed("downloads", grammar.name)
     for item in words[1:] if clones else ():
         judge.path("writes", item)
-
-
-def ssh(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`ssh` and `sftp`: the first word that could be a host is noted; nothing makes them harmless."""
-    value = False
-    for item in rest:
-        text = item.text or ""
-        found = None if value else _TARGET.match(text) or _COPY.match(text)
-        if found:
-            judge.connect("ssh", found[1].lower())
-            break
-        value = _WITH_VALUE.match(text) is not None
-    judge.deed(
-        "connects", grammar.name, f"{grammar.name} runs commands on another machine, which nobody judges"
-    )
-
-
-def scp(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """Copies from hosts into the workspace download; copies to a host are refused."""
-    flags = [item for item in rest if (item.text or "-").startswith("-")]
-    words = [item for item in rest if item not in flags]
-    hosts = [address(item.text or "") for item in words]
-    for host in filter(None, hosts):
-        judge.connect("ssh", host)
-    fetches = len(words) > 1 and all(hosts[:-1]) and not any(":" in text for text in words[-1].texts)
-    if not fetches or not all(_CALM_COPY.match(item.text or "") for item in flags):
-        judge.deed("connects", grammar.name, "only plain copies from another machine are understood")
-        return
-    judge.deed("downloads", grammar.name)
-    judge.path("writes", words[-1])
-
-
-def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`env`: the variables that it sets, then the command that it runs."""
-    at = 0
-    while at < len(rest):
-        text = rest[at].text or ""
-        if text in ("-i", "-", "--ignore-environment"):
-            at += 1
-        elif text in ("-u", "--unset"):
-            at += 2
-        elif text.startswith("-"):
-            judge.deed("unknown_option", f"env {rest[at].written}", "only -i and -u are understood")
-            return
-        elif re.match(r"[A-Za-z_]\w*=", text):
-            key, _, value = text.partition("=")
-            _sets(judge, key, [value])
-            at += 1
-        else:
-            break
-    if at >= len(rest):
-        judge.deed("shows_environment", "env", "it prints the environment")
-        return
-    judge.deed("computes", "env")
-    judge.run(rest[at:], before)
-
-
-def _sets(judge: Judge, key: str, values: Sequence[str]) -> bool:
-    why = environment.trouble(key, values)
-    if why:
-        judge.deed("sets_environment", key, why)
-    judge.paths_of(key, values)
-    return why is None
-
-
-def export(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`export`: the variables that later commands see."""
-    for text in texts_of(rest):
-        key, sign, value = text.partition("=")
-        known = judge.known.get(key)
-        if not re.match(r"[A-Za-z_]\w*\Z", key):
-            judge.deed("sets_environment", f"export {key}", "not a plain assignment")
-        elif _sets(judge, key, [value] if sign or known is None else known.texts):
-            judge.deed("computes", f"export {key}")
-    if not rest:
-        judge.deed("shows_environment", "export", "it prints the environment")
-
-
-def unset(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """Takes a variable away, as env -u does; not one that programs go by."""
-    judge.deed("computes", "unset")
-    for text in texts_of(rest):
-        plain = re.match(r"[A-Za-z_]\w*\Z", text)
-        why = environment.trouble(text, []) if plain else "not a plain name"
-        if why:
-            judge.deed("sets_environment", f"unset {text}", why)
 
 
 def ln(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -254,22 +142,10 @@ def test(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comma
 READERS: dict[str, Reader] = {
     "find": walkers.find,
     "xargs": walkers.xargs,
-    "shell": interpreters.shell,
-    "python": interpreters.python,
-    "timed": interpreters.timed,
-    "profiled": interpreters.profiled,
-    "node": interpreters.node,
-    "perl": interpreters.perl,
     "managed": managed,
-    "npx": npx,
     "patch": patch,
     "applied": applied,
     "fetch": fetch,
-    "ssh": ssh,
-    "scp": scp,
-    "env": env,
-    "export": export,
-    "unset": unset,
     "ln": ln,
     "test": test,
 }

@@ -44,3 +44,8 @@ def pattern(section: str, key: str, flags: int = 0) -> re.Pattern[str]:
 def table(section: str, key: str) -> dict[str, str]:
     """The texts of a list by their names."""
     return dict(_all()[section][key])
+
+
+def section(name: str) -> dict[str, Any]:
+    """All of a section."""
+    return _all()[name]

@@ -14,6 +14,7 @@ from spak.shell import Command, Text
 
 _LISTS = lists.table("outputs", "lists")
 _NEEDS = lists.table("outputs", "needs")
+_NUMBERS = re.compile(lists.pattern("outputs", "numbers").pattern.replace(" ", "\0"))
 _KEEPS = lists.names("outputs", "keeps")
 
 
@@ -64,13 +65,4 @@ def gives_number(commands: Sequence[Command]) -> bool:
         if any(found.op not in ("<", "<<<") and not found.fd for found in command.redirections):
             return False
     words = [word.value for word in commands[-1].words] if commands else []
-    match words:
-        case ["wc", "-l" | "-c" | "-w" | "-m"] | ["nproc"] | ["date", "+%s" | "+%Y"]:
-            return True
-        case ["git", "rev-list", "--count", *rest]:
-            return all(word is not None and not word.startswith("-") for word in rest)
-        case ["grep", "-c", str(), *files]:
-            return len(files) < 2 and all(word is not None for word in files)
-        case ["seq", *ends]:
-            return all(word is not None and re.fullmatch(r"\d{1,6}", word) for word in ends)
-    return False
+    return None not in words and _NUMBERS.fullmatch("\0".join(map(str, words))) is not None

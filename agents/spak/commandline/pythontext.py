@@ -25,15 +25,7 @@ FUNCTIONS = lists.names("python", "partly") | {
 }
 """What is called, by its whole name."""
 DATA, METHODS, MODULES = (lists.names("python", key) for key in ("data", "methods", "modules"))
-_NODES = (
-    *(ast.Module, ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.If, ast.Pass, ast.Assert),
-    *(ast.Try, ast.ExceptHandler, ast.Raise, ast.With, ast.withitem, ast.Import, ast.ImportFrom, ast.alias),
-    *(ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Starred, ast.Call, ast.keyword),
-    *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.comprehension, ast.IfExp, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.NamedExpr),
-    *(ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop),
-    *(ast.Break, ast.Continue, ast.Lambda, ast.arguments, ast.arg),
-)
+_NODES = tuple(getattr(ast, name) for name in lists.ordered("python", "nodes"))
 _CALLS = lists.names("python", "calls")
 _SHOWS = lists.names("python", "shows")
 """Functions that keep nothing of what they are given."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -42,7 +42,7 @@ _SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?
 _PLAIN = ("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters")
 """Keys of a section that are members of a Grammar as they are."""
 _DETAILED = re.compile(
-    r"(match|like|lines|image|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|"
+    r"(match|like|lines|image|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|variable|host|"
     r"deletes_all)[*?]? "
 )
 """A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
@@ -120,6 +120,10 @@ class Grammar:
     when: tuple[When, ...] = ()
     one_of: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
+    """Options after whose value the words are no longer the program's own."""
+    only: frozenset[str] = frozenset()
+    """The programs that it may run as a command; all where none are named."""
     letters: bool = False
     """The first word may be letters of options without a dash, whose values follow in their order."""
     kinds: Mapping[str, Kind] = field(default_factory=dict)
@@ -141,6 +145,33 @@ def grammar(name: str) -> Grammar | None:
 def made(name: str, section: Mapping[str, Any], added: bool = False) -> Grammar:
     """The grammar of a section. Raises: KeyError, ValueError, TypeError, AttributeError, re.error."""
     return _grammar(name, section, {"added": added})
+
+
+def every(grammar: Grammar) -> Iterator[Grammar]:
+    """The grammar and those of its verbs, at any depth."""
+    yield grammar
+    for inner in {id(verb): verb for verb in grammar.verbs.values()}.values():
+        yield from every(inner)
+
+
+def kinds_of(grammar: Grammar) -> dict[str, list[Kind]]:
+    """The kinds of words that a grammar names, by the option whose value is of them, "" for operands."""
+    slots = [*grammar.operands, *(slot for when in grammar.when for slot in when.operands or ())]
+    found = {spelled: list(option.kinds) for spelled, option in grammar.options.items()}
+    return {**found, "": [slot.kind for slot in slots]}
+
+
+def deeds_of(grammar: Grammar) -> set[str]:
+    """The deeds of a command that a grammar names."""
+    return {grammar.does, *(when.does for when in grammar.when if when.does)} | ({grammar.bare} - {""})
+
+
+def unlisted(section: Mapping[str, Any], keys: Set[str], of_when: Set[str]) -> Iterator[tuple[str, bool]]:
+    """The keys of a section that are not among these, after its verbs; True for those of a `when`."""
+    yield from ((key, False) for key in sorted(section.keys() - keys))
+    yield from ((key, True) for when in section.get("when", ()) for key in sorted(when.keys() - of_when))
+    for verb, inner in section.get("verbs", {}).items():
+        yield from ((f"{verb}: {key}", at_when) for key, at_when in unlisted(inner, keys, of_when))
 
 
 def programs() -> tuple[str, ...]:
@@ -199,8 +230,10 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
         operands=_slots(slots or ()),
         verbs=verbs,
         when=tuple(_when(item) for item in section.get("when", ())),
-        one_of=frozenset(section.get("one_of", "").split()),
-        needs=frozenset(section.get("needs", "").split()),
+        one_of=_set(section, "one_of"),
+        needs=_set(section, "needs"),
+        ends=_set(section, "ends"),
+        only=_set(section, "only"),
         kinds={key: _kind(text) for key, text in section.get("kinds", {}).items()},
     )
 
@@ -218,6 +251,10 @@ def _options(section: Mapping[str, Any]) -> dict[str, Option]:
             key = name + form if form == "=" and name in found else name
             found[key] = Option(names[0][0], values, form)
     return found
+
+
+def _set(section: Mapping[str, Any], key: str) -> frozenset[str]:
+    return frozenset(section.get(key, "").split())
 
 
 def _spelling(text: str) -> tuple[str, str]:
@@ -244,9 +281,9 @@ def _slots(found: Any) -> tuple[Slot, ...]:
 
 def _when(item: Mapping[str, Any]) -> When:
     return When(
-        frozenset(item.get("any", "").split()),
-        frozenset(item.get("with", "").split()),
-        frozenset(item.get("not", "").split()),
+        _set(item, "any"),
+        _set(item, "with"),
+        _set(item, "not"),
         re.compile(item["words"]) if "words" in item else None,
         item.get("does"),
         item.get("about"),

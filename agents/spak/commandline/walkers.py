@@ -102,15 +102,10 @@ class _Expression:
         return False
 
     def _list(self, before: Chosen) -> Chosen:
-        found = self._either(before)
-        while self._next(","):
-            found = self._either(before)
-        return found
-
-    def _either(self, before: Chosen) -> Chosen:
         found = self._both(before)
-        while self._next("-o", "-or"):
-            found = found.or_(self._both(before))
+        while (apart := self._next(",")) or self._next("-o", "-or"):
+            other = self._both(before)
+            found = other if apart else found.or_(other)
         return found
 
     def _both(self, before: Chosen) -> Chosen:

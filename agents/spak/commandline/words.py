@@ -197,22 +197,10 @@ def _cut(text: str, sign: str, pattern: str, glob: bool) -> str | None:
     if (sign, pattern) in (("##", "*/"), ("%", "/*")):
         head, slash, last = text.rpartition("/")
         return last if sign == "##" else (head if slash else text)
-    if glob or not re.search(r"[*?]", pattern):
-        if re.search(r"[*?]", pattern):
-            return None
-        ends = text.startswith(pattern) if sign[0] == "#" else text.endswith(pattern)
-        if not ends:
-            return None if glob else text
-        return text[len(pattern) :] if sign[0] == "#" else text[: len(text) - len(pattern)]
-    like = re.compile(
-        "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern), re.DOTALL
-    )
-    sizes = list(range(len(text) + 1))
-    for size in reversed(sizes) if len(sign) == 2 else sizes:
-        part = text[:size] if sign[0] == "#" else text[len(text) - size :]
-        if like.fullmatch(part):
-            return text[size:] if sign[0] == "#" else text[: len(text) - size]
-    return text
+    if re.search(r"[*?]", pattern):
+        return None
+    cut = text.removeprefix(pattern) if sign[0] == "#" else text.removesuffix(pattern)
+    return None if glob and pattern and cut == text else cut
 
 
 def _numeric(part: Part, known: Known) -> bool:
