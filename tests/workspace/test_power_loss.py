@@ -121,3 +121,43 @@ def test_after_a_sync_that_failed_all_is_written_again(tmp_path: Path, first: bo
     again = Workspace(folder, tmp_path / "store")
     assert sorted(again.recover("e1", root)) == ["big", "private"]
     assert fingerprint(folder) == before
+
+
+def test_the_name_of_the_pack_is_durable_before_the_first_step_begins(tmp_path: Path) -> None:
+    """Taking a snapshot waits for no disk; whoever opens a pack of which nothing was synced syncs its name."""
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    plant(folder)
+    space = Workspace(folder, tmp_path / "store")
+    space.snapshot()
+    assert space.fsyncs == 0
+    killed = Workspace(folder, tmp_path / "store")
+    killed.begin("e1")
+    assert killed.fsyncs == 2
+    killed.rollback()
+    killed.begin("e1")
+    assert killed.fsyncs == 3
+    again = Workspace(folder, tmp_path / "store")
+    again.recover("e1", "")
+    again.begin("e2")
+    assert again.fsyncs == 1
+
+
+def test_a_name_that_cannot_be_synced_begins_no_step(tmp_path: Path) -> None:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    plant(folder)
+    failures = iter([False, True])
+
+    def before(call: str) -> None:
+        if call == "fsync" and next(failures, False):
+            raise OSError(5, "Input/output error")
+
+    space = Workspace(folder, tmp_path / "store", before=before)
+    with pytest.raises(RunError) as caught:
+        space.begin("e1")
+    assert caught.value.code == "workspace.io" and space.fsyncs == 1
+    space.begin("e1")
+    assert space.fsyncs == 3
+    (folder / "private").write_bytes(b"spoiled")
+    assert Workspace(folder, tmp_path / "store").recover("e1", "") == ["private"]

@@ -158,6 +158,16 @@ class TestFence:
         with pytest.raises(LedgerError):
             later.snapshot()
 
+    def test_a_fence_is_synced_where_there_is_somebody_to_shut_out(
+        self, space: Workspace, later: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        synced: list[Path] = []
+        monkeypatch.setattr(os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink()))
+        Workspace(space.directory, space.directory.parent / "new").take(1)
+        assert synced == []
+        later.take(2)
+        assert synced == [space.directory.parent / "store" / "lock"]
+
 
 class TestAnotherHost:
     """Two stores that share no disk, and blobs that both reach."""

@@ -8,6 +8,7 @@ The file is opened for reading only, so that a tool can do nothing to it.
 A runner can also outlive its lease: it was stopped while another one took the run. The file therefore holds
 the highest fence (the number of a lease) that ever took the lock. Whoever comes with a lower one is
 refused, whoever comes with a higher one writes it down: from then on the runner before can do nothing here.
+That of the first lease is not synced: there is no runner before it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from types import TracebackType
 from spak.cancel import Cancel, check
 from spak.errors import LedgerError, RunError
 
+FIRST = 1
+"""The fence of the first lease of a run."""
 _POLL_S = 0.01
 _WIDTH = 20
 """Digits of a fence: each is written over the one before in one piece."""
@@ -86,7 +89,8 @@ class WorkspaceLock:
             own = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
             try:
                 os.pwrite(own, b"%0*d\n" % (_WIDTH, self.fence), 0)
-                os.fsync(own)
+                if self.fence > FIRST:
+                    os.fsync(own)
             finally:
                 os.close(own)
 

@@ -187,11 +187,10 @@ class Store:
         new = [(b"o", digest, one) for digest, one in self._waiting.items()]
         self._append([*new, (b"b", canon.digest(data), data)])
         try:
-            self._disk.fdatasync(self._fd)
+            self._sync()
         except BaseException:
             self._forget_unsynced()
             raise
-        self._synced = self._end
 
     def settle(self) -> None:
         """Nothing is under way any more. Not synced: a step that came back would name its effect."""
@@ -206,8 +205,7 @@ class Store:
         enough = max(indexes.LEAST, len(self._base) // indexes.GROWN)
         if len(self._index) < enough or not self._writable or self._waiting or not self._last:
             return
-        self._disk.fdatasync(self._fd)
-        self._synced = self._end
+        self._sync()
         covered = Covered(self._end, self._last, os.pread(self._fd, _SIZE, self._last), self._begun)
         indexes.write(self.folder, self._disk, covered, self._base.with_more(self._index))
         written = indexes.read(self.folder, self._fd, self._end)
@@ -329,8 +327,16 @@ class Store:
     def _create(self) -> os.stat_result:
         with self._disk.folder(str(self.folder)) as folder:
             os.close(self._disk.create("pack", folder))
-            self._disk.fsync(folder)
         return self._path.stat()
+
+    def _sync(self) -> None:
+        """Make all that was written durable, with the first of it the name of the file: nothing is durable
+        before."""
+        self._disk.fdatasync(self._fd)
+        if not self._synced:
+            with self._disk.folder(str(self.folder)) as folder:
+                self._disk.fsync(folder)
+        self._synced = self._end
 
     def _forget_unsynced(self) -> None:
         """A sync that failed may have thrown away what it could not write: take it as not written."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -28,6 +29,7 @@ from spak.ledger.faults import typed
 from spak.ledger.private import open_file
 from spakweb.runs.models import RunBlob
 
+REMEMBERED = 10_000
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
 _MEND = "take the run from a backup or an export; `spak ledger verify` on an export names what is missing"
 
@@ -135,9 +137,15 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
         storage.save(name_of(digest), ContentFile(data))
         return True
     try:
-        if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
-            _sync_name(path)  # whoever gave it that name may still be about to, or has died
-            return False
+        if (found := _found(path)) is not None and found[2] == len(data):
+            if _durable.get(digest) == found:
+                return False
+            if path.read_bytes() == data:
+                _sync_name(path)  # whoever gave it that name may still be about to, or has died
+                if len(_durable) >= REMEMBERED:
+                    _durable.clear()
+                _durable[digest] = found
+                return False
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{digest}.{os.urandom(4).hex()}")
         try:
@@ -153,6 +161,20 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
     except OSError as error:
         raise typed(error, "writing a blob", path) from error
     return True
+
+
+_durable: dict[str, tuple[int, int, int]] = {}
+"""Blobs whose bytes this process has seen and whose names it has made durable: inode, ctime and size of the
+files. Runs of one spec have many of them in common."""
+
+
+def _found(path: Path) -> tuple[int, int, int] | None:
+    """Inode, ctime and size of a file; None where there is none."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        return None
+    return (seen.st_ino, seen.st_ctime_ns, seen.st_size) if stat.S_ISREG(seen.st_mode) else None
 
 
 _shelves: set[Path] = set()

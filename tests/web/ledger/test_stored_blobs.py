@@ -55,6 +55,22 @@ def test_a_blob_that_somebody_else_has_just_put_there_is_durable_too(
     synced.clear()
     assert not blobs.store(digest, b"bytes")
     assert synced == [f"media/blobs/{digest[:2]}", "media/blobs", "media"]
-    synced.clear()
-    assert not blobs.store(digest, b"bytes")
-    assert synced == [f"media/blobs/{digest[:2]}"]
+
+
+def test_a_name_is_synced_once_for_each_file_that_it_is_given_to(synced: list[str]) -> None:
+    """Runs of one spec store the same proofs; what is deleted and stored again is another file."""
+    digest = canon.digest(b"bytes of many runs")
+    assert blobs.store(digest, b"bytes of many runs")
+    shelf = f"media/blobs/{digest[:2]}"
+    for expected in ([shelf], [], []):
+        synced.clear()
+        assert not blobs.store(digest, b"bytes of many runs")
+        assert synced == expected
+    path = Path(default_storage.path(blobs.name_of(digest)))
+    aside = path.with_name("by-somebody-else")
+    aside.write_bytes(b"bytes of many runs")
+    aside.rename(path)
+    assert not blobs.store(digest, b"bytes of many runs")
+    assert synced == [shelf]
+    path.write_bytes(b"other bytes, as many")
+    assert blobs.store(digest, b"bytes of many runs") and path.read_bytes() == b"bytes of many runs"
