@@ -232,11 +232,21 @@ def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
             "task_id": state.r0.task,
             "depth": r7.depth,
             "tokens": state.r2,
-            **asdict(change(r7, memory=Memory(), history=None)),
+            **_executive(r7),
             "memory": _memory(r7.memory),
             "history": history.to_data(r7.history),
         },
     }
+
+
+def _executive(r7: Executive) -> dict[str, Any]:
+    """As `asdict` has it, which copies every value to its ground: these are not changed by anybody."""
+    found = r7.__dict__.copy()
+    for name in ("params", "metrics", "variables", "usage"):
+        found[name] = dict(found[name])
+    for name in ("best", "baseline", "runner_up"):
+        found[name] = None if found[name] is None else asdict(found[name])
+    return found
 
 
 def _left(limit: int, used: int) -> int | None:

@@ -102,14 +102,22 @@ class Law:
         """The hash of the policy of a spec that says nothing, and of the tables that were added, if any.
 
         Raises: PolicyError when it does not load."""
-        policy = _hash(self.key)
+        policy = policy_hash(self, "", {})
         return canon.content_hash([policy, dict(self.commands)]) if self.commands else policy
+
+
+def policy_hash(law: Law, spec: str, axioms: Mapping[str, str]) -> str:
+    """The hash of a run's policy, which each run that begins and each look at a patch asks for.
+
+    Raises: PolicyError when it does not load.
+    """
+    return _hash(canon.dumps([law.to_json(), spec, dict(axioms)]))
 
 
 @lru_cache(maxsize=64)
 def _hash(key: bytes) -> str:
-    """The hash of a law's policy, which is asked for often: on each look at a patch."""
-    return compiled(Law.from_json(canon.loads(key)), "", {}).hash
+    law, spec, axioms = canon.loads(key)
+    return compiled(Law.from_json(law), spec, axioms).hash
 
 
 def compiled(

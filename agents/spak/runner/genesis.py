@@ -13,7 +13,7 @@ from typing import Any
 from spak import data
 from spak.commandline import table
 from spak.lang.catalog import Catalog
-from spak.policy.law import GUARD, Law, compiled
+from spak.policy.law import GUARD, Law, policy_hash
 from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
 
@@ -54,7 +54,7 @@ def genesis(
             **law.to_json(),
             "spec": policy,
             "axioms": dict(axioms or {}),
-            "hash": compiled(law, policy, axioms or {}).hash,
+            "hash": policy_hash(law, policy, axioms or {}),
         },
         "commands": table.digest(law.commands),
         "inputs": dict(inputs),
