@@ -72,13 +72,13 @@ def database(address: str, data: Path, limits: Limits = LIMITS) -> dict[str, Any
         if more.keys() - OF_TLS:
             raise _bad(f"has something else than {', '.join(sorted(OF_TLS))} after the question mark")
         return {
-            "ENGINE": "django.db.backends.postgresql",
+            "ENGINE": "spakweb.databases.postgresql",
             "NAME": unquote(parts.path.strip("/")),
             "USER": unquote(parts.username or ""),
             "PASSWORD": unquote(parts.password or ""),
             "HOST": unquote(parts.hostname or ""),
             "PORT": str(port or ""),
-            "CONN_MAX_AGE": 0,  # ASGI: a connection kept by a thread is not seen again
+            "CONN_MAX_AGE": 0,  # a thread may not come back; where they do, databases/kept.py hands them on
             "OPTIONS": {"connect_timeout": 10, **limits.options(), **more},
         }
     if parts.scheme == "sqlite" and parts.path.startswith("/") and len(parts.path) > 1:
@@ -90,7 +90,7 @@ def sqlite(file: Path) -> dict[str, Any]:
     """WAL, so that readers and writer do not wait for each other; FULL, so that what was told as saved is;
     IMMEDIATE, so that a transaction that reads first can also write."""
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "spakweb.databases.sqlite3",
         "NAME": str(file),
         "TEST": {"NAME": str(file.with_name("test.sqlite3"))},  # in memory, threads would lock each other out
         "OPTIONS": {

@@ -112,6 +112,7 @@ def take_over(before: str, stop: threading.Event) -> None:
 
 def _stop(stop: threading.Event) -> None:
     """Wait for the word, put the runs down, and end the process: its threads may be inside anything."""
+    from spakweb.databases import kept
     from spakweb.fleet.apps import leave
     from spakweb.ledger import store, writer
     from spakweb.worker import held_run
@@ -128,6 +129,7 @@ def _stop(stop: threading.Event) -> None:
     else:
         writer.writer.close()
     leave()
+    kept.keep(0)
     os._exit(0)
 
 

@@ -15,9 +15,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from spakweb.databases import kept
+
 MOST_WAITING = 64
 """How many runs of a worker may wait for models; those beyond keep their slots."""
 LOOK_S = 0.1
+OTHERS, CONNECTIONS = 2, 16
+"""Threads beside the slots that use the database now and then, and how many unused connections are kept at
+most. A slot gives its own back while it works."""
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +105,9 @@ _slots: Slots | None = None
 
 
 def open_slots(most: int) -> None:
-    """Let this process have so many slots."""
+    """Let this process have so many slots; their threads hand their connections to the database on."""
     global _slots
+    kept.keep(min(most + OTHERS, CONNECTIONS))
     _slots = Slots(most)
 
 

@@ -23,6 +23,7 @@ from django.dispatch import Signal
 
 from spak.errors import UserError
 from spakweb import clock, worker_health
+from spakweb.databases import kept
 from spakweb.hooks import deliver
 from spakweb.ledger import store
 from spakweb.ledger.storage import no_room
@@ -219,6 +220,7 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
             logged = str(error)
         finally:
             connection.close()
+            kept.shelf.close_idle()
 
 
 def _hand_out_webhooks(logged: str) -> str:
