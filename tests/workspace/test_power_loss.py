@@ -124,7 +124,7 @@ def test_after_a_sync_that_failed_all_is_written_again(tmp_path: Path, first: bo
 
 
 def test_the_name_of_the_pack_is_durable_before_the_first_step_begins(tmp_path: Path) -> None:
-    """Taking a snapshot waits for no disk; whoever opens a pack of which nothing was synced syncs its name."""
+    """A snapshot waits for no disk; whoever opens a pack of which nothing was synced syncs its name."""
     folder = tmp_path / "ws"
     folder.mkdir()
     plant(folder)

@@ -83,6 +83,8 @@ class Run:
             host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm
         )
         self.listeners: list[Listener] = []
+        self.begun: tuple[Record, ...] = ()
+        """The records that a new run was created with, for who listens from then on."""
         self._unflushed = 0
         self._kept = 0
         """How many records the snapshot has seen."""
@@ -107,7 +109,12 @@ class Run:
         try:
             if ledger.fence:
                 workspace.take(ledger.fence)
-            made._decide(_read_back(record)._replace(seq=0), written=True)
+            first = _read_back(record)._replace(seq=0)
+            seen = [first]
+            made.listeners.append(lambda record, _: seen.append(record))
+            made._decide(first, written=True)
+            made.listeners.clear()
+            made.begun = tuple(seen)
         except BaseException:
             ledger.close()
             raise

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from types import TracebackType
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, Q
 
 from spak import canon
@@ -94,14 +94,15 @@ class DatabaseLedger:
         return placed
 
     def begin(self, genesis: Record) -> bool:
-        """Take the lease and write the first record in one transaction; False where the lease is not free, or
-        was taken since the row was read.
+        """Take the lease and write the first record in one transaction, which makes the row too if there is
+        none; False where the lease is not free, or was taken since the row was read.
 
         Raises: LedgerError `ledger.io`; UserError `canon.value` for a body that is not JSON.
         """
         self.fence += 1
         batch, _ = self._next([genesis])
-        batch.take = leases.process, leases.choosing, LEASE_S
+        batch.take = leases.process, leases.choosing, LEASE_S, self.row.mode, self.row.takes_in
+        batch.make = self.row if self.row.pk is None else None
         try:
             writing.writer.submit(batch).result()
         except LedgerError as error:
@@ -109,7 +110,10 @@ class DatabaseLedger:
                 raise
             return False
         self.fsyncs += 1
+        if batch.make is not None:
+            self.blobs = StoredBlobs(self.row.pk, self._hand_in_blob)
         self.row.fence, self.row.holder, self.row.left_at = self.fence, leases.process, 0
+        self.row.wanted = batch.wanted
         return True
 
     def _next(self, records: Sequence[Record]) -> tuple[Batch, list[Record]]:
@@ -241,17 +245,20 @@ class DatabaseLedger:
 
 
 class DatabaseLedgers:
-    """Runs whose rows are in the database. `row` makes the row of a run that comes without one, and `local`
-    the key that an imported run gets here, from its own id; the default keeps the id."""
+    """Runs whose rows are in the database. `row` makes the row of a run that comes without one, `known` is
+    one that its caller has just read, and `local` the key that an imported run gets here, from its own id;
+    the default keeps the id."""
 
     def __init__(
         self,
         row: Callable[[str], Run] | None = None,
         wait_s: float = 0.0,
         local: Callable[[str], str] = str,
+        known: Run | None = None,
     ) -> None:
         self.wait_s = wait_s
         self._row = row
+        self._given = known
         self._local = local
 
     def create(self, run: str, genesis: Record) -> DatabaseLedger:
@@ -259,19 +266,9 @@ class DatabaseLedgers:
 
         Raises: LedgerError `ledger.exists`, `ledger.busy`, `ledger.run_id`, `ledger.io`.
         """
-        known = Run.objects.filter(key=check_run_id(run)).first()
-        if known is None:
-            if self._row is None:
-                raise _unknown(run)
-            known = self._row(run)
-            try:
-                known.save(force_insert=True)
-            except IntegrityError as error:
-                raise exists(run) from error
-        if known.count:
-            raise exists(run)
-        begun = DatabaseLedger(known, writable=True)
-        if leases.fence(run) != known.fence and begun.begin(genesis):
+        check_run_id(run)
+        begun = self._begun(run, genesis)
+        if begun is not None:
             leases.add(begun)
             return begun
         ledger = _take(run, self.wait_s)
@@ -305,6 +302,27 @@ class DatabaseLedgers:
         if self._row is None:
             raise LedgerError("ledger.import", "this store takes no imports", "import for a team")
         return DatabaseIntake(self._row, self._local)
+
+    def _begun(self, run: str, genesis: Record) -> DatabaseLedger | None:
+        """The ledger of a run whose lease was free, its row made where there was none; None where it was not.
+
+        Raises: LedgerError `ledger.exists`, `ledger.io`.
+        """
+        known = self._given if self._given is not None and self._given.key == run else None
+        if known is None and self._row is not None:
+            made = DatabaseLedger(self._row(run), writable=True)
+            try:
+                return made if made.begin(genesis) else None
+            except LedgerError:
+                if not Run.objects.filter(key=run).exists():
+                    raise
+        known = known or Run.objects.filter(key=run).first()
+        if known is None:
+            raise _unknown(run)
+        if known.count:
+            raise exists(run)
+        begun = DatabaseLedger(known, writable=True)
+        return begun if leases.fence(run) != known.fence and begun.begin(genesis) else None
 
     def _known(self, run: str) -> Run:
         row = Run.objects.filter(key=check_run_id(run), count__gt=0).first()

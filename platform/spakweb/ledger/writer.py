@@ -1,11 +1,11 @@
 """Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
 
-Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its snapshot, its lease
-renewed or given back) and gives a Future for each, which is resolved after the commit. A run whose fence or
-count is no longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what
-the database refuses. When the database fails, everything of that transaction fails with `ledger.io` and
-nothing of it is there. A database without room is asked again until it has some: the runs wait meanwhile.
-After a commit `listeners` hear `[(run key, count)]`. It judges no record.
+Takes Batches (new records of one run under its fence, the row of one that is new, blobs it has, how it is
+shown, its snapshot, its lease renewed or given back) and gives a Future for each, which is resolved after the
+commit. A run whose fence or count is no longer what its batch says fails alone, with `ledger.lost_lease`; so
+does, with `ledger.io`, what the database refuses. When the database fails, everything of that transaction
+fails with `ledger.io` and nothing of it is there. A database without room is asked again until it has some:
+the runs wait meanwhile. After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from spakweb import clock, worker_health
 from spakweb.ledger import writer_sql as sql
 from spakweb.ledger.storage import is_full
 from spakweb.lock_wait import passing
+from spakweb.runs.models import Run
 
 MOST = 500
 """Batches of one transaction."""
@@ -60,6 +62,10 @@ class Batch:
     take: sql.Taking | None = None
     """The lease of a run without records is taken first, under this fence, if it is free; else the run is
     lost."""
+    wanted: str = ""
+    """What people wanted of the run when its lease was taken so."""
+    make: Run | None = None
+    """The row of the run, which is not there yet and is made first, with the lease."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -177,26 +183,33 @@ class Writer:
         firsts: dict[int, Batch] = {}
         lasts: dict[int, Batch] = {}
         for batch in batches:
-            if batch.records:
+            if batch.records and batch.make is None:
                 firsts.setdefault(batch.run, batch)
                 lasts[batch.run] = batch
         lost: set[int] = set()
         with connection.cursor() as cursor:
+            for batch in batches:
+                if batch.make is not None:
+                    _make(batch, batch.make)
             changed = {
                 batch.run
                 for batch in batches
-                if batch.records or batch.shown or batch.free or batch.renew or batch.kept or batch.take
+                if batch.make is None
+                and (batch.records or batch.shown or batch.free or batch.renew or batch.kept or batch.take)
             }
             asked = {batch.run for batch in batches if batch.confirm}
             fences = sql.fences(cursor, sorted(asked)) if asked else {}
             held = sql.held(cursor, sorted(changed)) if changed else {}
             for batch in batches:
-                if batch.take is not None and sql.take(
-                    cursor, clock.now(), batch.run, batch.fence, batch.take
+                if (
+                    batch.take is not None
+                    and batch.run in held
+                    and sql.take(cursor, clock.now(), batch.run, batch.fence, batch.take)
                 ):
-                    held[batch.run] = batch.fence, 0
+                    batch.wanted = held[batch.run][2]
+                    held[batch.run] = batch.fence, 0, batch.wanted
             for run, first in firsts.items():
-                if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
+                if held.get(run, ())[:2] != (first.fence, first.before) or lasts[run].fence != first.fence:
                     lost.add(run)
             kept = [batch for batch in batches if batch.run not in lost]
             if heads := [(last.count, last.head, run) for run, last in lasts.items() if run not in lost]:
@@ -228,6 +241,18 @@ class Writer:
                 listener(heads)
             except Exception:
                 log.exception("a listener of the ledger failed")
+
+
+def _make(batch: Batch, row: Run) -> None:
+    """Insert the row with its lease and its head."""
+    assert batch.take is not None
+    row.pk = None
+    row.count, row.head, row.fence = batch.count, batch.head, batch.fence
+    row.holder, row.left_at = batch.take[0], 0
+    row.lease_until = clock.now() + timedelta(seconds=batch.take[2])
+    row.save(force_insert=True)
+    batch.run = row.pk
+    batch.records = [(row.pk, *record[1:]) for record in batch.records]
 
 
 def lost_lease(key: str) -> LedgerError:

@@ -22,8 +22,9 @@ RecordRow = tuple[int, int, str, str, str, str, int, bytes]
 """run, seq, kind, authority, task, step, at, line."""
 BlobRow = tuple[int, str, int]
 """run, digest, size."""
-Taking = tuple[str, str, float]
-"""Who takes a lease, what it called itself when it chose the run, and for how many seconds."""
+Taking = tuple[str, str, float, str, Any]
+"""Who takes a lease, what it called itself when it chose the run, for how many seconds, and the mode and the
+other specs that the run begins with."""
 SnapshotRow = tuple[int, int, str, bytes]
 """run, count, head, data."""
 PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
@@ -50,7 +51,8 @@ _SHOWN_TOGETHER = (
     f"AS v({', '.join(PROJECTED)}, done, ended, id, fence) WHERE r.id = v.id AND r.fence = v.fence"
 )
 _TAKEN = (
-    f"UPDATE {_RUNS} SET fence = fence + 1, holder = %s, lease_until = %s, left_at = 0 "
+    f"UPDATE {_RUNS} SET fence = fence + 1, holder = %s, lease_until = %s, left_at = 0, mode = %s, "
+    "takes_in = %s "
     "WHERE id = %s AND fence = %s AND count = 0 AND (holder IN ('', %s) OR lease_until IS NULL "
     f"OR lease_until < %s OR lease_until > %s) AND state NOT IN ({', '.join(['%s'] * len(ENDED))})"
 )
@@ -67,18 +69,18 @@ _FREED_TOGETHER = (
 )
 
 
-def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Fence and count of runs, which nobody else changes until the transaction ends. Who locks more than one
-    run locks in the order of their ids, or two of them could wait for each other."""
+def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int, str]]:
+    """Fence and count of runs, and what people want of them, which nobody else changes until the transaction
+    ends. Who locks more than one run locks in the order of their ids, or two could wait for each other."""
     if connection.vendor == "postgresql":
         cursor.execute(
-            f"SELECT id, fence, count FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
+            f"SELECT id, fence, count, wanted FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
             [list(runs)],
         )
     else:
         marks = ", ".join(["%s"] * len(runs))
-        cursor.execute(f"SELECT id, fence, count FROM {_RUNS} WHERE id IN ({marks})", runs)
-    return {run: (fence, count) for run, fence, count in cursor.fetchall()}
+        cursor.execute(f"SELECT id, fence, count, wanted FROM {_RUNS} WHERE id IN ({marks})", runs)
+    return {run: (fence, count, wanted) for run, fence, count, wanted in cursor.fetchall()}
 
 
 def fences(cursor: Any, runs: Sequence[int]) -> dict[int, int]:
@@ -131,12 +133,14 @@ def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
 def take(cursor: Any, now: datetime, run: int, fence: int, taking: Taking) -> bool:
     """Take the lease of a run that has no records, if it is free and nobody took it since `fence` became its
     next one; whether it was taken."""
-    holder, choosing, seconds = taking
+    holder, choosing, seconds, mode, takes_in = taking
+    others = Run._meta.get_field("takes_in").get_db_prep_save(takes_in, connection)
     until = Run._meta.get_field("lease_until").get_db_prep_save
     ends, begins, most = (
         until(time, connection) for time in (now + timedelta(seconds=seconds), now, now + MOST_LEASE)
     )
-    cursor.execute(_TAKEN, [holder, ends, run, fence - 1, choosing, begins, most, *sorted(ENDED)])
+    given = [holder, ends, mode, others, run, fence - 1, choosing, begins, most, *sorted(ENDED)]
+    cursor.execute(_TAKEN, given)
     return bool(cursor.rowcount == 1)
 
 

@@ -24,7 +24,7 @@ from spak.runner import fork as forking
 from spak.workspace import Workspace
 from spakweb.ledger import packs, uploads
 from spakweb.ledger.blobs import unleased
-from spakweb.ledger.store import DatabaseLedgers
+from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.models import Run, RunBlob, RunText
 from spakweb.runs.signing import approvers
@@ -53,13 +53,16 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     fill(row, place, source_of(spec.slug))
     marked(made, place.directory)
     row.mode, row.takes_in = made.mode, sorted(one.pk for one in taken)
-    Run.objects.filter(pk=row.pk).update(mode=row.mode, takes_in=row.takes_in)
     root = place.snapshot()
     if place.travels:
         place.push(root, unleased(row.pk))
     body = made.genesis(row.key, root, own.seed if own is not None else None, spec=row.name,
                         **({"source": source} if source else {}))  # fmt: skip
-    return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
+    run = Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
+    ledger = run.ledger
+    if not isinstance(ledger, DatabaseLedger) or ledger.row is not row:  # else it came with the genesis
+        Run.objects.filter(pk=row.pk).update(mode=row.mode, takes_in=row.takes_in)
+    return run
 
 
 def fill(row: Run, place: Workspace, source: Path | None) -> None:

@@ -45,7 +45,7 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
 
 
 def _tried(key: str, slice_s: float) -> Literal["again", "stopped", "busy"]:
-    row = Run.objects.select_related("team", "version", "parent").get(key=key)
+    row = Run.objects.select_related("team", "version__spec__team", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"
     if retry_policy.left_behind(row):

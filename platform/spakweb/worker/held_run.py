@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from django.conf import settings
@@ -59,11 +60,13 @@ class HeldRun:
         self.row, self.runner = row, runner
         assert isinstance(runner.ledger, DatabaseLedger)
         self.ledger = runner.ledger
-        row.refresh_from_db()
-        known = row.projected if row.projected <= runner.ledger.count else 0
-        self.seen = Projection(row.summary if known else None)
-        for record, _ in runner.ledger.read(known) if known < runner.ledger.count else ():
-            self.seen.feed(record)
+        begun, runner.begun = runner.begun, ()
+        self._new = self.ledger.row is row and len(begun) == self.ledger.count
+        """Just begun: the row is as it was when the lease was taken, its records are at hand, and as it has
+        asked nobody, nobody has asked anything of it."""
+        if not self._new:
+            row.refresh_from_db()
+        self.seen = self._projected(begun)
         self.folded = runner.ledger.count
         self.wanted = ""
         self.news = True
@@ -75,6 +78,14 @@ class HeldRun:
         runner.performer.while_waiting = lambda: slots.without_slot(lambda: self._broken)
         runner.performer.hearing = self._hearing
 
+    def _projected(self, begun: Sequence[Record]) -> Projection:
+        """The projection of the records so far."""
+        known = self.row.projected if self.row.projected <= self.ledger.count else 0
+        seen = Projection(self.row.summary if known else None)
+        for record in begun if self._new else (record for record, _ in self.ledger.read(known)):
+            seen.feed(record)
+        return seen
+
     def go(self, slice_s: float) -> bool:
         """Advance for a slice and give the lease back; True when there is more to do."""
         until = time.monotonic() + slice_s
@@ -82,7 +93,7 @@ class HeldRun:
         try:
             with starts:
                 only_stops = self.runner.performer.host is NOTHING
-                called = not only_stops and self._obey()
+                called = not only_stops and not self._new and self._obey()
                 if only_stops or self.row.wanted:
                     self.break_off(self.row.wanted)
                 else:

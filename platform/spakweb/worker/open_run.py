@@ -35,7 +35,7 @@ def take(row: Run) -> Runner:
     if not row.count:
         with _alone(row.key):
             retry_policy.in_hand(row)
-            return begin(row, DatabaseLedgers(), workspace_of(row.key))
+            return begin(row, DatabaseLedgers(known=row), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]
     host = _host(row, Rules.of(first.body).program)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.utils import IntegrityError
 from django.utils import timezone
 
@@ -105,6 +105,57 @@ def test_a_run_begins_with_its_lease_and_its_first_record_in_one_transaction(
         assert (row.count, row.holder, row.fence, row.left_at) == (1, module.leases.process, made.fence, 0)
         assert row.lease_until is not None and row.lease_until > timezone.now()
     assert Run.objects.get(key="r1").holder == ""
+
+
+def test_a_row_that_is_made_comes_with_its_lease_and_its_first_record(
+    ledgers: DatabaseLedgers, team: Team
+) -> None:
+    before = writing.writer.transactions
+    with ledgers.create("r1", genesis()) as made:
+        assert writing.writer.transactions == before + 1
+        row = Run.objects.get(key="r1")
+        assert (row.count, row.head, row.holder) == (1, made.head, module.leases.process)
+        assert (row.fence, row.left_at, made.fence) == (1, 0, 1)
+        assert row.lease_until is not None and row.lease_until > timezone.now()
+        assert [record.seq for record, _ in made.read()] == [0]
+        assert made.blobs.has(made.blobs.put(b"one"))
+        made.append([act(1)])
+        made.flush()
+        assert row.blobs.count() == 1 and Run.objects.get(key="r1").count == 2
+    with pytest.raises(LedgerError) as caught:
+        ledgers.create("r1", genesis())
+    assert caught.value.code == "ledger.exists" and Run.objects.get().count == 2
+    Run.objects.create(team=team, key="r2", name="r2")
+    with ledgers.create("r2", genesis("r2")) as taken:
+        assert (taken.count, Run.objects.get(key="r2").count) == (1, 1)
+
+
+def test_of_a_run_whose_first_record_is_refused_there_is_no_row(
+    ledgers: DatabaseLedgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is any other run of the same transaction to blame."""
+    other = ledgers.create("r1", genesis())
+    real = writing.sql.add_records
+
+    def refused(cursor: Any, rows: Any) -> None:
+        real(cursor, rows)
+        if any(b"r2" in row[7] for row in rows):
+            raise DatabaseError("the record is refused")
+
+    monkeypatch.setattr(writing.sql, "add_records", refused)
+    gate = threading.Event()
+    writing.writer.listeners.append(lambda heads: gate.wait(WAIT_S))
+    other.append([act(0)])  # its commit holds the writer, so that what follows is one batch
+    other.append([act(1)])
+    threading.Timer(0.2, gate.set).start()
+    with pytest.raises(LedgerError) as caught:
+        ledgers.create("r2", genesis("r2"))
+    writing.writer.listeners.pop()
+    assert caught.value.code == "ledger.io"
+    other.flush()
+    assert list(Run.objects.values_list("key", "count")) == [("r1", 3)]
+    assert module.leases.held() == ["r1"]
+    other.close()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from process_kit import WAIT_S, happens, until
@@ -59,6 +61,40 @@ def test_a_run_from_its_row_to_its_end(user: User) -> None:
     assert report.ok and report.records == run.count == run.projected
     assert execute.advance(run.key) is False
     assert Run.objects.get().count == run.count
+
+
+def test_what_a_run_that_begins_asks_of_the_database(user: User) -> None:
+    """Its row is read once and written by the group commit: its mode and what it takes in too."""
+    run = begun(user, HELLO)
+    with CaptureQueriesContext(connection) as seen:
+        execute.advance(run.key)
+    asked = [one["sql"] for one in seen.captured_queries]
+    assert sum('"runs_run"."inputs"' in sql for sql in asked) == 1
+    assert [sql for sql in asked if sql.startswith("UPDATE")] == [
+        f'UPDATE "runs_run" SET "left_at" = 0 WHERE ("runs_run"."count" = 0 AND "runs_run"."id" = {run.pk})'
+    ]
+    run.refresh_from_db()
+    assert (run.state, run.mode, run.takes_in) == (State.SUCCEEDED, "stepwise", [])
+
+
+@pytest.mark.parametrize(("wanted", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
+def test_what_is_asked_of_a_run_while_it_begins(
+    user: User, monkeypatch: pytest.MonkeyPatch, wanted: str, state: State
+) -> None:
+    """The row was read before, and none of its steps is begun."""
+    run = begun(user, HELLO)
+    real = beginning.fill
+
+    def fill(row: Run, *more: Any) -> None:
+        real(row, *more)
+        Run.objects.filter(pk=row.pk).update(wanted=wanted)
+
+    monkeypatch.setattr(beginning, "fill", fill)
+    monkeypatch.setattr(held_run, "WATCH_S", 60)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.wanted, run.holder, run.summary["steps"]) == (state, "", "", 0)
+    assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
 
 
 def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:
