@@ -16,7 +16,7 @@ import pytest
 from django.db import DatabaseError
 from django.db.utils import ConnectionHandler
 
-from platform_kit import missing
+from needs import missing
 from servers_kit import Postgres, binary
 from spakweb.database import database
 from spakweb.databases import kept
