@@ -46,7 +46,8 @@ class Secrets:
 
     def followed(self, first: str = "") -> tuple[tuple[Content, ...], bool]:
         """What was in files of secrets, and whether whoever worked here before has kept it (`follow`); where
-        nobody has, it is what was in them alone under the root that the run began with.
+        nobody has, it is what was in them alone under the root that the run began with. A run that was
+        imported does not have that root: it begins with what is in them now.
 
         Raises: RunError `workspace.object`, `workspace.io`.
         """
@@ -55,6 +56,8 @@ class Secrets:
             if kept is not None or not first:
                 return kept or (), kept is not None
             self._store.look()
+            if not self._store.knows(first):
+                return (), False
             last = self._scanner.last
             root = last if last is not None and last.digest == first else load(self._store, first)
         return secret_contents(root), False

@@ -17,6 +17,7 @@ from django.db.models import F
 from django.utils import timezone
 from kombu.exceptions import KombuError
 
+from spak import canon
 from spak.lang.limits import MAX_BYTES as MOST_TEXT
 from spak.validators.problems import MAX_BYTES
 from spakweb import access
@@ -59,7 +60,7 @@ def save(user: Any, team: Team, name: str, text: str | bytes) -> ProblemFile:
             "saved_by": user, "saved_at": timezone.now(), "checked_at": None,
         }  # fmt: skip
         made, _ = ProblemFile.objects.update_or_create(team=team, name=name, defaults=fields)
-        record(user, "problem.saved", name, team, before=old.sha256 if old else "", after=digest)
+        record(user, "problem.saved", name, team, before=_short(old), after=_short(made))
         ask(made)
     return made
 
@@ -77,8 +78,13 @@ def remove(user: Any, problem: ProblemFile) -> None:
     """Remove it. Runs that began keep its text; specs that name it find it no more."""
     access.require(user, "spec.edit", problem)
     with transaction.atomic():
-        record(user, "problem.removed", problem.name, problem.team, before=problem.sha256)
+        record(user, "problem.removed", problem.name, problem.team, before=_short(problem))
         problem.delete()
+
+
+def _short(problem: ProblemFile | None) -> str:
+    """Its SHA-256 as the log of who did what writes hashes: base64url, 43 characters."""
+    return canon.digest(problem.text.encode()) if problem is not None else ""
 
 
 def ask(problem: ProblemFile) -> None:

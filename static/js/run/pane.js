@@ -87,8 +87,8 @@ export class Pane {
     this.end?.disconnect();
     const list = byId("records"), link = this.element.querySelector("a[rel=next]");
     if (!list || !link) return;
-    this.end = new IntersectionObserver(async ([seen]) => {
-      if (!seen.isIntersecting) return;
+    this.end = new IntersectionObserver(async (seen) => {
+      if (!seen.at(-1).isIntersecting) return;  // a busy page hears of several changes at once
       this.end.unobserve(link);
       try {
         const html = await this.requests.text("older", link.href, { headers: { "HX-Target": "pane" } });

@@ -86,7 +86,9 @@ def test_the_pasted_script_ends_as_the_run_does(
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize(("spec", "state", "code"), [("good", "succeeded", 0), ("bad", "failed", 1)])
+@pytest.mark.parametrize(
+    ("spec", "state", "code"), [("good", "completed, unchecked", 0), ("bad", "failed", 1)]
+)
 def test_spak_is_a_client(
     platform: tuple[Up, str, str], tmp_path: Path, spec: str, state: str, code: int
 ) -> None:
