@@ -266,7 +266,7 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
         lab.measure(lab.hack(name), "baseline")
     assert (_descriptors(), _children()) == before
     lab.profiler.close()
-    assert _descriptors() <= none and _children() == nobody
+    assert _descriptors() <= none and _children() <= nobody
     workshop = lab.profiler._workshop
     assert workshop is not None
     assert {path.name.partition("-")[0] for path in workshop.folder.iterdir()} == {"cpu_driver", "cpu_peak"}
@@ -276,8 +276,9 @@ def _descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def _children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+def _children() -> int:
+    """How many: on a busy machine a sandbox may have been replaced by another one."""
+    return len(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def _subject(lab: Lab, name: str) -> Subject:
