@@ -100,7 +100,10 @@ def test_a_copy_of_a_file_of_secrets_is_one(name: str) -> None:
     ["env.bak", "env~", "env.old", "env.1", "env_backup", "#env#", "config/env.save", ".docker/config.json",
      ".m2/settings.xml", "a/.m2/settings.xml.bak", ".m2/Settings.xml~", ".gradle/gradle.properties",
      ".nuget/NuGet.Config", ".config/gh/hosts.yml", ".config/pip/pip.conf", ".pip/pip.conf",
-     ".subversion/auth/svn.simple/0", ".kube/config", ".config/gcloud/access_tokens.db"],
+     ".subversion/auth/svn.simple/0", ".kube/config", ".config/gcloud/access_tokens.db",
+     ".config/sops/age/keys.txt", ".config/doctl/config.yaml", ".bundle/config", "a/.oci/config.bak",
+     "config/parameters.yml", "creds.json", "config/api_keys.json", "passphrase.txt", ".mbsyncrc",
+     "msal_token_cache.bin", ".node_repl_history"],
 )  # fmt: skip
 def test_what_is_secret_only_as_a_copy_or_where_it_lies(path: str) -> None:
     assert places.secret(path)
@@ -148,6 +151,8 @@ def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
         "environment1", "envs", "settings.xml", "src/settings.xml", "config/settings.xml.bak",
         ".m2/repository/a/a.pom", ".m2/wrapper.properties", "gradle.properties", "nuget.config",
         "docs/gh/hosts.md", "etc/hosts.yml", "pip.conf", "page.html.j2", "nginx.conf.j2", "values.yaml.tpl",
+        ".circleci/config.yml", ".config/nextest.toml", ".cargo/config.toml", ".github/config.yml",
+        ".git/config", ".dvc/config", "api_keys.md", "creds.py",
         "main.tf", "variables.tf", "variables.tf.json", "vars.tf", "bypass.txt", "compass.csv", "cookies.py",
         "cookies.md", "cookie.txt", "kubeconfig.go", "plan.txt", ".env.example.j2", "README.md.tpl",
     ],

@@ -45,6 +45,8 @@ _IS_KEPT = re.compile(_KEPT, re.IGNORECASE)
 _IS_PEM = re.compile(_with_copies(r".*\.pem"), re.IGNORECASE)
 _CONTROL = lists.pattern("places", "control", re.IGNORECASE)
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
+_AT_ROOT = lists.pattern("places", "control_at_root", re.IGNORECASE)
+_ORDINARY_DOTS = lists.pattern("places", "ordinary_dots", re.IGNORECASE)
 _GENERATED = lists.pattern("places", "generated", re.IGNORECASE)
 
 
@@ -117,11 +119,19 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "hard_link"
     if secret(seen.path):
         return "secret"
-    if _CONTROL_FOLDERS & set(lowered) or controls(parts[-1]):
+    hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
+    if hidden or _CONTROL_FOLDERS & set(lowered) or controls(parts[-1]) or _AT_ROOT.fullmatch(seen.path):
         return "control"
     if generated(seen.path):
         return "generated"
     return "inside"
+
+
+def _of_settings(name: str) -> bool:
+    """Whether a name begins with a dot and is none of those that say nothing of what is run."""
+    return re.match(r"\.[^.]", name) is not None and not (
+        _ORDINARY_DOTS.fullmatch(name) or _GENERATED.fullmatch(name)
+    )
 
 
 def controls(name: str) -> bool:
