@@ -15,7 +15,12 @@ _VALUES = {
     for names, pattern in lists.table("environment", "values").items()
     for name in names.split()
 }
-_ELSEWHERE = re.compile(r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))")
+_HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)
+_LOCAL = lists.pattern("environment", "local", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))|\A([\w-]+\.)+(com|net|org|io|dev|example)(:\d+)?\Z"
+)
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 def is_known(name: str) -> bool:
@@ -44,12 +49,13 @@ def trouble(name: str, values: Sequence[str]) -> str | None:
         return f"{name} changes what programs run, load or talk to"
     if any(value.lstrip().startswith("-") for value in values):
         return f"a value of {name} that reads like an option"
-    if any(map(_ELSEWHERE.search, values)):
+    if any(map(_ELSEWHERE.search, values)) or (_HOSTS.match(name) and not all(map(_LOCAL.fullmatch, values))):
         return f"a value of {name} that is the address of another machine"
     return None
 
 
 def paths(values: Sequence[str]) -> list[str]:
-    """The parts of a variable's values that are paths with a folder."""
+    """The parts of a variable's values that are paths with a folder, files with an ending or modules."""
     parts = [part for value in values for part in re.split(r"https?://\S*|[:=,;\s]", value) if part]
-    return [part for part in parts if "/" in part or part in ("..", "~")]
+    modules = [part.replace(".", "/") + ".py" for part in parts if _MODULE.fullmatch(part)]
+    return modules + [part for part in parts if re.search(r"/|\w\.\w", part) or part in ("..", "~")]

@@ -268,12 +268,12 @@ class Judge(Findings):
             self.deed("wastes", name, "a range that is long or not understood")
 
     def paths_of(self, name: str, values: Sequence[str]) -> None:
-        """The paths in the values of a variable that programs get: folders of code, or files."""
-        how = "runs" if environment.is_path_list(name) else "reads"
-        parts = ":".join(values).split(":") if how == "runs" else environment.paths(values)
+        """The paths in the values of a variable that programs get: who knows which of them are run."""
+        listed = environment.is_path_list(name)
+        parts = ":".join(values).split(":") if listed else environment.paths(values)
         for part in filter(None, parts):
             if part != f"${name}":
-                self.path(how, Arg(part, (part,), tilde=part.startswith("~")))
+                self.path("runs", Arg(part, (part,), tilde=part.startswith("~")))
 
     def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
         assert isinstance(target, Word)

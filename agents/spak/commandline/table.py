@@ -42,7 +42,7 @@ _SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?
 _PLAIN = ("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters")
 """Keys of a section that are members of a Grammar as they are."""
 _DETAILED = re.compile(
-    r"(match|like|lines|image|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|variable|host|"
+    r"(match|like|lines|image|globs|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|variable|host|"
     r"deletes_all)[*?]? "
 )
 """A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
