@@ -81,12 +81,15 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
     armed = gate_kit.world(attacks_kit.armed(folder / "armed"))
     third = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_third")]
     daily = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_third")]
+    fourth = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_fourth")]
+    common = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_fourth")]
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
     lists = (
         ("fresh_tables", stocked, attacks, ordinary, gate_kit.CHECKED),
         ("sandboxed_tables", stocked, attacks, ordinary, held),
         ("fresh_second", stocked, second, usual, gate_kit.CHECKED),
         ("fresh_third", armed, third, daily, gate_kit.CHECKED),
+        ("fresh_fourth", armed, fourth, common, gate_kit.CHECKED),
     )
     return [
         row

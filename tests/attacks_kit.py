@@ -3,7 +3,8 @@
 `tests/commandline/data/attacks.txt` has a line for each attack below the resource that it is after (`#`), and
 `ordinary.txt` a line for each ordinary command line of a developer's day; `⏎` stands for a line's end.
 `attacks_second.txt` and `ordinary_second.txt` are of another hand, who had not read the tables;
-`attacks_third.txt` and `ordinary_third.txt` of one who had read tables and code.
+`attacks_third.txt` and `ordinary_third.txt` of one who had read tables and code. `attacks_fourth.txt` and
+`ordinary_fourth.txt` were written after what those found was mended.
 """
 
 from __future__ import annotations

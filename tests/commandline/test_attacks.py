@@ -73,6 +73,8 @@ THIRD = frozenset(
     )
 )
 """Of the third list: they use up time or memory."""
+FOURTH = frozenset(("bc <<< '9^9^9^9'", "jq -n '[recurse(.+1;true)]' <<< 0"))
+"""Of the fourth list: they use up time or memory."""
 ALLOWED = USE_UP | OF_HISTORY | OTHERS
 
 
@@ -109,7 +111,17 @@ def test_of_the_third_list_only_what_uses_up_time_is_allowed(part: int, tmp_path
     assert len(THIRD) <= len(lines) / 100
 
 
-@pytest.mark.parametrize("name", ["ordinary_second", "ordinary_third"])
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
+def test_of_the_fourth_list_only_what_uses_up_time_is_allowed(part: int, tmp_path: Path) -> None:
+    eyes = world(armed(tmp_path))
+    lines = [line for _, line in attacks("attacks_fourth")]
+    earlier = {line for name in ("attacks", "attacks_second", "attacks_third") for _, line in attacks(name)}
+    assert len(lines) == 994 and not earlier & set(lines)
+    tried = lines if part else [*lines[::4], *FOURTH]
+    assert {line for line in tried if allows(line, eyes, CHECKED)} == FOURTH
+
+
+@pytest.mark.parametrize("name", ["ordinary_second", "ordinary_third", "ordinary_fourth"])
 def test_of_later_lists_ordinary_lines_are_allowed(name: str, tmp_path: Path) -> None:
     eyes = world(plain(tmp_path))
     lines = ordinary(name)
