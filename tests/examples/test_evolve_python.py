@@ -100,6 +100,14 @@ def test_a_mode_that_stops_at_questions_is_refused(tmp_path: Path, mode: str) ->
     assert not list(tmp_path.glob(".spak/runs/*"))
 
 
+def test_a_run_is_not_taken_up_in_such_a_mode(here: Path) -> None:
+    run = ("run", f"{NAME}.spak", "--from", str(RECORDING), "--seed", "3", "--json")
+    code, _ = spak(here, *run, "--timeout", "0.5")
+    assert code == 6
+    code, seen = spak(here, "resume", "latest", "--mode", "stepwise", "--json")
+    assert (code, seen["error"]["code"]) == (2, "usage.mode"), seen
+
+
 def test_bad_marks_are_told_before_the_run(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / NAME, tmp_path / NAME)
     shutil.copy(EXAMPLES / f"{NAME}.spak", tmp_path)

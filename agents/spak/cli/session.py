@@ -202,7 +202,7 @@ def reopen(
     """Take up a run: the lease, the replay, the workspace as R3 says. `bare`: nothing will be done in it.
     `recorded` names a recording that answers from here on.
 
-    Raises: LedgerError, UnavailableError, RunError.
+    Raises: LedgerError, UnavailableError, RunError; UsageError `usage.mode`.
     """
     ledgers = FileLedgers(root)
     first = ledgers.genesis(name)
@@ -223,6 +223,8 @@ def reopen(
     known: Mode | None = begun if begun in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
     picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
+    if mode is not None and not bare:
+        begin_.asked_by_proposers(rules.program, host, picked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
     if run.discarded is not None:
         common.say(f"spak: {run.discarded}")
