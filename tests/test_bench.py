@@ -264,3 +264,10 @@ def test_the_walls_of_a_step_are_on_and_off(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(step_walls, "PAIRS", 1)
     monkeypatch.setattr(step_walls, "STEPS", 2)
     assert step_walls.cpu(tmp_path, "write") > 0
+
+
+@pytest.mark.parametrize(("count", "rank"), [(3, 1), (6, 1), (9, 2), (15, 4), (20, 6), (25, 8)])
+def test_the_interval_of_a_median_is_that_of_the_published_ranks(count: int, rank: int) -> None:
+    bench_eval = importlib.import_module("bench.bench_eval")
+    seen = [float(number) for number in range(count, 0, -1)]
+    assert bench_eval.interval(seen) == (rank, count + 1 - rank)

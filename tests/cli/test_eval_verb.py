@@ -11,6 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from cli_calls import ASK, Background, Cli
+from spak.cli import cells
+from spak.outer.experiments import Cell
+from spak.suites import Case
 
 pytestmark = pytest.mark.sandbox
 
@@ -114,6 +117,21 @@ def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
     assert done.json["cells"][0]["run"] in {path.name for path in place.glob("runs/*")}
     assert json.loads(lines[1])["body"]["run"] in {row["run"] for row in done.json["cells"]}
     assert {row["outcome"] for row in done.json["cells"]} == {"void"}
+
+
+def test_a_case_without_checks_asks_for_no_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def probed() -> None:
+        raise AssertionError("a launcher was probed")
+
+    monkeypatch.setattr(cells, "bench", probed)
+    spec = tmp_path / "a.spak"
+    spec.write_text('task A {\n  step one: tool.write_file { path: "a.txt" content: "a" }\n}\n')
+    case = Case("c", tmp_path / "c")
+    work = cells.Cells({"c": case}, {"a": spec}, tmp_path / "runs", tmp_path / "empty", "e")
+    (tmp_path / "empty").mkdir()
+    done = work.run(Cell("c", "a", 0), "r1")
+    assert done is not None
+    assert (done.outcome, done.state) == ("pass", "succeeded")
 
 
 def test_cases_are_answered_by_their_recordings_and_void_without(cli: Cli, tmp_path: Path) -> None:

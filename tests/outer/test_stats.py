@@ -199,3 +199,5 @@ def test_the_bootstrap_covers_the_mean_and_comes_out_again() -> None:
     half = 1.96 * stdev(values) / sqrt(60)
     assert mine == pytest.approx((fmean(values) - half, fmean(values) + half), abs=0.06)
     assert interval_of_mean([1.0]) is None
+    drawn = sum(Random(3).choices([0.1] * 10, k=10)) / 10
+    assert interval_of_mean([0.1] * 10, 3) == (drawn, drawn)

@@ -129,7 +129,8 @@ class Cells:
         if held.stop == "interrupted" and not over:
             return None
         codes = tuple(seen.refusal["codes"]) if seen.refusal else ()
-        verdict = judge(case, seen.state, codes, held.run.workspace.directory, bench())
+        needed = bench() if case.right.runs_checks else None
+        verdict = judge(case, seen.state, codes, held.run.workspace.directory, needed)
         return Done(
             run,
             verdict.outcome,

@@ -27,8 +27,11 @@ class Verdict:
     results: tuple[sealed.Result, ...] = ()
 
 
-def judge(case: Case, state: str, codes: Sequence[str], left: Path, bench: sealed.Bench) -> Verdict:
-    """The verdict on a run that ended (or stopped) in `state` with `codes`, and left the folder `left`."""
+def judge(case: Case, state: str, codes: Sequence[str], left: Path, bench: sealed.Bench | None) -> Verdict:
+    """The verdict on a run that ended (or stopped) in `state` with `codes`, and left the folder `left`.
+
+    `bench` may be None for a case that runs no checks.
+    """
     if state not in STATES:
         return Verdict("void", f"the run is {state}, it did not end")
     right = case.right
@@ -38,11 +41,10 @@ def judge(case: Case, state: str, codes: Sequence[str], left: Path, bench: seale
         problems.append(f"it {_ended(state)}{because}, expected {right.state}")
     elif right.codes and not set(right.codes) <= set(codes):
         problems.append(f"codes {', '.join(codes) or 'none'}, expected {', '.join(right.codes)}")
-    results = [
-        *sealed.files(case, left),
-        *sealed.validate(case, left, bench),
-        *sealed.check(case, left, bench),
-    ]
+    results = sealed.files(case, left)
+    if case.right.runs_checks:
+        assert bench is not None, "a case with checks is judged with a bench"
+        results += [*sealed.validate(case, left, bench), *sealed.check(case, left, bench)]
     void = [item for item in results if item.void]
     if void:
         return Verdict("void", f"{void[0].name}: {void[0].why}", tuple(results))

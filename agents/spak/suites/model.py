@@ -67,6 +67,11 @@ class Right:
     passes_before: str = ""
     """Why the sealed checks may pass on a workspace that no run has touched."""
 
+    @property
+    def runs_checks(self) -> bool:
+        """Whether judging starts programs, and so needs a sealed.Bench."""
+        return self.validator is not None or bool(self.sealed)
+
     def to_json(self) -> dict[str, Any]:
         """What a right end is, as a case's file has it."""
         found: dict[str, Any] = {"state": self.state}

@@ -18,6 +18,9 @@ def interval_of_mean(
     count = len(values)
     if count < 2:
         return None
+    if min(values) == max(values):  # every sample has this sum: nothing to draw
+        mean = sum(values) / count
+        return mean, mean
     draw = Random(seed)
     means = sorted(sum(draw.choices(values, k=count)) / count for _ in range(rounds))
     return means[int(0.025 * rounds)], means[min(int(0.975 * rounds), rounds - 1)]
