@@ -67,11 +67,11 @@ def line_of(seed: int) -> str:
 class Watch(Judge):
     """Notes what is held possible at each `look`."""
 
-    def run(self, args, before=(), loose=False):  # type: ignore[no-untyped-def]
+    def run(self, args):  # type: ignore[no-untyped-def]
         if args[0].text == "look":
             where = {os.path.realpath(f"{self.root}/{folder}") for folder in self.folders}
             self.seen.setdefault(args[1].text, []).append((dict(self.known), where))
-        super().run(args, before, loose)
+        super().run(args)
 
     root = ""
     seen: dict[str | None, list[tuple[dict[str, object], set[str]]]]

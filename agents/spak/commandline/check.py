@@ -12,21 +12,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from spak.commandline import lists
 from spak.commandline.kinds import KINDS
-from spak.commandline.table import _HEAD, VERSION, Grammar, deeds_of, every, kinds_of, made, unlisted
-from spak.commandline.words import words
+from spak.commandline.table import _HEAD, KEYS, VERSION, Grammar, deeds_of, every, kinds_of, made, unlisted
 
-_KEYS = words(
-    "names does about why style stops prints response otherwise bare code letters inherit flags options "
-    "operands verbs when one_of needs ends only kinds use groups"
-)
-_WHEN = words("any with not words does about why operands kinds")
+WHEN = frozenset(("any", "with", "not", "words", "does", "about", "why", "operands", "kinds"))
+"""What a `when` may say."""
 _STYLES = ("", "single", "go", "words")
-DEEDS = words(
-    "computes reads writes builds commits installs_locked talks_to_origin downloads asks_itself connects "
-    "publishes executes escalates destroys signals wastes shows_environment sets_environment deletes_widely "
-    "installs refused_flag unknown_option unknown_value unknown_word not_understood not_looked_at"
-)
+DEEDS = lists.names("tables", "deeds")
 """What a table may say that a program does."""
 
 
@@ -54,24 +47,20 @@ def problems(text: str) -> list[str]:
 
 
 def _section(section: Mapping[str, Any]) -> Iterator[str]:
-    for key, of_when in unlisted(section, _KEYS, _WHEN):
+    for key, of_when in unlisted(section, KEYS, WHEN):
         yield f"{key} is no part of a {'`when`' if of_when else 'table'}"
-    styles = [
-        section.get("style", ""),
-        *(inner.get("style", "") for inner in section.get("verbs", {}).values()),
-    ]
-    yield from (
-        f"style {style} is none of {', '.join(_STYLES[1:])}" for style in styles if style not in _STYLES
-    )
+    for style in (inner.get("style", "") for inner in (section, *section.get("verbs", {}).values())):
+        if style not in _STYLES:
+            yield f"style {style} is none of {', '.join(_STYLES[1:])}"
 
 
 def _grammar(grammar: Grammar) -> Iterator[str]:
-    changed = [kind for when in grammar.when for kind in when.kinds.values()]
-    named = set(grammar.kinds) | {key for when in grammar.when for key in when.kinds}
+    changed = [when.changes.get("kinds", {}) for when in grammar.when] + [grammar.kinds]
+    named = set().union(*changed)
     for when in grammar.when:
         for option in (when.given | when.missing) - set(grammar.options):
             yield f"{grammar.name}: `when` names {option}, which is no option of it"
-    for kind in (*itertools.chain(*kinds_of(grammar).values()), *changed, *grammar.kinds.values()):
+    for kind in itertools.chain(*kinds_of(grammar).values(), *(kinds.values() for kinds in changed)):
         if kind.name not in KINDS and kind.name not in named:
             yield f"{grammar.name}: {kind.name} is no kind"
         if kind.name == "match" and (why := _wrong(kind.detail)):

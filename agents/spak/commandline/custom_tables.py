@@ -18,7 +18,6 @@ from typing import Any
 
 from spak.commandline import check, lists, table
 from spak.commandline.table import Grammar, Kind, made
-from spak.commandline.words import words
 
 MAX_TEXT = 1 << 16
 """Characters of one table's text."""
@@ -27,45 +26,15 @@ MAX_PATTERN = 200
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}\Z")
 _VERSION = re.compile(r"[-_.]?v?\d[\d.]*\Z")
-_READ_BY_THE_JUDGE = words(
-    "cd pushd popd if then elif else fi for while until do done case esac in select function time coproc"
-)
-"""What the shell's grammar and the judge read without any table."""
-
-_KEYS = words(
-    "names does why style response otherwise bare letters inherit flags options operands verbs"
-) | words("when one_of needs use groups")
-_WHEN = words("any with not does why operands")
-_DEEDS = words("computes reads writes builds")
-_DENIED = check.DEEDS - _DEEDS - words("commits installs_locked talks_to_origin downloads asks_itself")
-_KINDS = words(
-    "reads writes runs deletes deletes_all tree tree_links paths tests local text word plain number size "
-    "name match like choice script line command program none include exclude"
-)
+_KEYS = table.KEYS - {"about", "stops", "prints", "code", "ends", "only", "kinds"}
+_WHEN = check.WHEN - {"words", "about", "kinds"}
+_DEEDS, _KINDS = lists.names("tables", "own"), lists.names("tables", "kinds")
+_DENIED = check.DEEDS - _DEEDS - lists.names("tables", "granted")
 _PATTERNS = ("match", "like")
-_USES = words("reads writes runs deletes") | {""}
+_USES = {"", "reads", "writes", "runs", "deletes"}
 _DETAILS = {"word": _USES, "paths": _USES, "local": _USES, "deletes_all": {"", "deletes_tree"}}
-_RUNS = words("runs program")
-_HANDS_OVER = re.compile(
-    r"--?(e|c|x|i?eval\w*|exec\w*|command|cmd|run|shell|code|script|expr\w*|hooks?|plugins?|preload|require|import|load|init|"
-    r"rc\w*|pager|editor|browser|filter|with|via|use|wrapper|launcher|(pre|post|on)[-_]\w+|[\w-]+[-_](command|cmd|exec|program|hook|shell))\Z",
-    re.IGNORECASE,
-)
-"""Options by which programs are given code or the name of a program."""
+_HANDS_OVER = lists.pattern("tables", "hands_over", re.IGNORECASE)
 _OTHER_KINDS = "a `line`, `command`, `script`, `choice`, number, path or narrow `match`"
-_CODE = (
-    "id; id",
-    "id",
-    "rm -rf /",
-    "$(id)",
-    "`id`",
-    "system('id')",
-    "import os",
-    "os.system",
-    "print(1)",
-    "a && b",
-)
-"""Of which the value of such an option may be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +54,9 @@ def grammars(texts: Mapping[str, str]) -> Mapping[str, Grammar]:
 
 @lru_cache(maxsize=16)
 def _grammars(texts: tuple[tuple[str, str], ...]) -> Mapping[str, Grammar]:
+    sections = (item for _, text in texts for item in _sections(text))
     return {
-        name: made(name, section, added=True)
-        for _, text in texts
-        for head, section in tomllib.loads(text).items()
-        if head != "version"
-        for name in _named(head, section)
+        name: made(name, section, added=True) for head, section in sections for name in _named(head, section)
     }
 
 
@@ -101,27 +67,31 @@ def problems(texts: Mapping[str, str]) -> list[Problem]:
 
 @lru_cache(maxsize=16)
 def _problems(texts: tuple[tuple[str, str], ...]) -> list[Problem]:
-    found: list[Problem] = []
     if len(texts) > MAX_TEXTS:
         return [Problem("commands.table", texts[0][0], f"more than {MAX_TEXTS} tables")]
     seen: dict[str, str] = {}
-    for file, text in texts:
-        if len(text) > MAX_TEXT:
-            found.append(Problem("commands.table", file, f"a table of more than {MAX_TEXT} characters"))
-            continue
-        wrong = [Problem("commands.table", file, item) for item in check.problems(text)]
-        found += wrong
-        for head, section in () if wrong else tomllib.loads(text).items():
-            if head == "version":
-                continue
-            found += [Problem("commands.grants", file, item) for item in _granted(head, section)]
-            for name in _named(head, section):
-                if why := _taken(name):
-                    found.append(Problem("commands.shipped", file, f"{head}: {why}"))
-                if name in seen:
-                    found.append(Problem("commands.table", file, f"{head}: {name} is in {seen[name]} too"))
-                seen[name] = file
-    return found
+    return [Problem(code, file, item) for file, text in texts for code, item in _wrong(file, text, seen)]
+
+
+def _wrong(file: str, text: str, seen: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The codes and messages for one text; `seen` are the files of the programs in those before it."""
+    if len(text) > MAX_TEXT:
+        yield "commands.table", f"a table of more than {MAX_TEXT} characters"
+        return
+    wrong = check.problems(text)
+    yield from (("commands.table", item) for item in wrong)
+    for head, section in () if wrong else _sections(text):
+        yield from (("commands.grants", item) for item in _granted(head, section))
+        for name in _named(head, section):
+            if why := _taken(name):
+                yield "commands.shipped", f"{head}: {why}"
+            if name in seen:
+                yield "commands.table", f"{head}: {name} is in {seen[name]} too"
+            seen[name] = file
+
+
+def _sections(text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(head, section) for head, section in tomllib.loads(text).items() if head != "version"]
 
 
 def _named(head: str, section: Mapping[str, Any]) -> list[str]:
@@ -132,7 +102,7 @@ def _taken(name: str) -> str:
     """Why no added table may describe a program of this name."""
     if not _NAME.match(name):
         return f"{name} is no plain name of a program"
-    known = {other.casefold() for other in table.programs()} | _READ_BY_THE_JUDGE
+    known = {other.casefold() for other in table.programs()} | lists.names("tables", "words_of_shells")
     forms = {name.casefold()}
     while (last := _VERSION.sub("", min(forms, key=len))) and last not in forms:
         forms.add(last)
@@ -160,7 +130,7 @@ def _of(grammar: Grammar) -> Iterator[str]:
         yield "`otherwise` would permit words that the table does not list"
     if grammar.style == "words":
         yield "the style words would permit options that the table does not list"
-    runs = any(_RUNS & {kind.name, *kind.detail.split()} for kind in kinds)
+    runs = any({"runs", "program"} & {kind.name, *kind.detail.split()} for kind in kinds)
     if runs and not table.deeds_of(grammar) - {grammar.bare} <= _DENIED | {"builds"}:
         yield "it runs files of the workspace, so what it does is `builds`"
     verb = grammar.name.rpartition(" ")[2] if " " in grammar.name else ""
@@ -202,5 +172,5 @@ def _matches(pattern: str, text: str) -> bool | None:
 def _takes_code(kind: Kind) -> bool:
     """Whether a word of the kind could be code."""
     if kind.name in _PATTERNS:
-        return any(_matches(kind.detail, code) is not False for code in _CODE)
+        return any(_matches(kind.detail, code) is not False for code in lists.section("tables")["code"])
     return kind.name in ("text", "word", "plain", "name", "include", "exclude")

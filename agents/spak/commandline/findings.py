@@ -174,7 +174,7 @@ class Findings:
                 continue
             if above(text) != text:
                 self.use(how, above(text))
-            if how == "deletes" or how == "writes":
+            if how in ("deletes", "deletes_tree", "writes"):
                 self.destructive_glob(how, text)
             for whole in self.wholes(text):
                 for match in self.world.spread(whole):
@@ -196,7 +196,7 @@ class Findings:
     def destructive_glob(self, how: str, text: str) -> None:
         """Note a pattern that deletes or overwrites more than what a build made."""
         last = text.rstrip("/").rpartition("/")[2]
-        if how == "deletes" and not places.generated(text):
+        if how != "writes" and not places.generated(text):
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
         elif last.startswith((".*", ".?", ".[")):
             self.deed("deletes_widely", text, "a pattern that matches ..")
@@ -299,7 +299,7 @@ class Findings:
                 self.reading.uses.append(Use(self.index, "reads", path, "secret"))
                 return
 
-    def own_repository(self, texts: Sequence[str]) -> None:
+    def own_repository(self, *texts: str) -> None:
         """A folder that is a repository and not called `.git`: anybody may have written its settings."""
         for whole in self.wholes(*texts):
             path = self.world.look(whole).path

@@ -42,12 +42,12 @@ def walk(judge: Judge, line: Line) -> None:
 def inside(judge: Judge, line: Line) -> None:
     """A substitution: its own folder, the same variables."""
     judge.depth += 1
-    folders, known = list(judge.folders), dict(judge.known)
+    folders, known, before, loose = [*judge.folders], {**judge.known}, judge.before, judge.loose
     if judge.depth <= 8:
         walk(judge, line)
     else:
         judge.deed("not_understood", "$(", "substitutions nested too deeply")
-    judge.folders, judge.known = folders, known
+    judge.folders, judge.known, judge.before, judge.loose = folders, known, before, loose
     judge.depth -= 1
 
 
@@ -97,7 +97,8 @@ class _Walk:
         judge.known = kept
         judge.index += 1
         judge.last = judge.depth == 0 and place == len(self.line) - 1 and not command.path
-        judge.command(command, self.line[:place], self.loose)
+        judge.before, judge.loose = self.line[:place], self.loose
+        judge.command(command)
         if len(judge.known) > MAX_VARIABLES:
             judge.deed("not_understood", "variables", "more variables than are followed")
             judge.known = {}

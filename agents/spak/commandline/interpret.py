@@ -8,14 +8,14 @@ its kind is a deed of its own, which no policy of ours permits, and which names 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from spak.commandline import kinds
 from spak.commandline.judge import Judge
 from spak.commandline.parsed import Parsed
-from spak.commandline.table import Grammar, Kind, Option, Slot, When
-from spak.commandline.words import READERS_OF_PIPES, Arg
-from spak.shell import Command
+from spak.commandline.table import Grammar, Kind, Option, When
+from spak.commandline.words import HERE, READERS_OF_PIPES, Arg
 
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
 _DIGITS = re.compile(r"\d+")
@@ -23,7 +23,7 @@ _COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
 """`-j$(nproc)`: the option is known, and its value is a number."""
 
 
-def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+def interpret(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     """Note what the command does."""
     if judge.only_asks(rest):
         judge.deed("computes", grammar.about or grammar.name)
@@ -31,67 +31,52 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[
     if grammar.name in READERS_OF_PIPES:
         rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
     if grammar.code:
-        judge.programs.readers[grammar.code](judge, grammar, rest, before)
+        judge.programs.readers[grammar.code](judge, grammar, rest)
         return
     parsed = parse(judge, grammar, rest)
     if grammar.verbs:
-        _verb(judge, grammar, parsed, before)
+        _verb(judge, grammar, parsed)
         return
-    apply(judge, grammar, parsed, before)
+    apply(judge, grammar, parsed)
 
 
-def _verb(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Command]) -> None:
-    _values(judge, grammar, parsed, grammar.kinds)
-    if not parsed.operands:
-        if grammar.bare:
-            judge.deed(grammar.bare, grammar.about or grammar.name)
-        else:
-            judge.deed("unknown_value", grammar.name, "no verb is written out")
-        return
-    verb = parsed.operands[0]
+def _verb(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
+    _values(judge, grammar, parsed)
+    verb = parsed.operands[0] if parsed.operands else Arg("")
     inner = grammar.verbs.get(verb.text or "") if verb.literal else None
-    if inner is None:
-        judge.deed(
-            "unknown_option",
-            f"{grammar.name} {verb.written}",
-            f"the table of {grammar.name} has no such verb",
-        )
-        return
-    interpret(judge, inner, parsed.after, before)
+    if inner is not None:
+        interpret(judge, inner, parsed.after)
+    elif parsed.operands:
+        why = f"the table of {grammar.name} has no such verb"
+        judge.deed("unknown_option", f"{grammar.name} {verb.written}", why)
+    elif grammar.bare:
+        judge.deed(grammar.bare, grammar.about or grammar.name)
+    else:
+        judge.deed("unknown_value", grammar.name, "no verb is written out")
 
 
-def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Command]) -> None:
+def apply(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     """Note the deed, the values and the operands of a command whose words were sorted."""
-    given = parsed.names()
-    does, about, why = grammar.does, grammar.about or grammar.name, grammar.why
-    slots, named = grammar.operands, dict(grammar.kinds)
-    by_words = any(when.words for when in grammar.when)
-    words = (
-        " ".join(item.text if item.text is not None else "$" for item in parsed.operands) if by_words else ""
-    )
+    given, name = parsed.names(), grammar.name
     for when in grammar.when:
-        if not _holds(grammar, when, given, words):
-            continue
-        does, about = when.does or does, (when.about or about).replace("{}", grammar.name)
-        why = why if when.why is None else when.why
-        slots = slots if when.operands is None else when.operands
-        named |= when.kinds
+        if _holds(grammar, when, given, parsed):
+            named = {**grammar.kinds, **when.changes.get("kinds", {})}
+            grammar = replace(grammar, **{**when.changes, "kinds": named})
     if grammar.one_of and len(_given(grammar, grammar.one_of) & given) != 1:
-        judge.deed("not_understood", grammar.name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
+        judge.deed("not_understood", name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
     if grammar.needs - given:
-        judge.deed("not_understood", grammar.name, f"without {', '.join(sorted(grammar.needs))}")
-    judge.deed(does, about, why.replace("{}", grammar.name))
-    _values(judge, grammar, parsed, named)
-    _operands(judge, grammar, parsed, slots, named, before)
+        judge.deed("not_understood", name, f"without {', '.join(sorted(grammar.needs))}")
+    judge.deed(grammar.does, (grammar.about or name).replace("{}", name), grammar.why.replace("{}", name))
+    _values(judge, grammar, parsed)
+    _operands(judge, grammar, parsed)
 
 
-def _holds(grammar: Grammar, when: When, given: set[str], words: str) -> bool:
+def _holds(grammar: Grammar, when: When, given: set[str], parsed: Parsed) -> bool:
     needed = [names for names in (when.given, when.also) if names]
-    return (
-        all(_given(grammar, names) & given for names in needed)
-        and not _given(grammar, when.missing) & given
-        and (when.words is None or when.words.match(words) is not None)
-    )
+    if not all(_given(grammar, names) & given for names in needed) or _given(grammar, when.missing) & given:
+        return False
+    words = ("$" if item.text is None else item.text for item in parsed.operands)
+    return when.words is None or when.words.match(" ".join(words)) is not None
 
 
 def _given(grammar: Grammar, names: frozenset[str]) -> set[str]:
@@ -99,60 +84,52 @@ def _given(grammar: Grammar, names: frozenset[str]) -> set[str]:
     return {grammar.options[name].name for name in names if name in grammar.options}
 
 
-def _values(judge: Judge, grammar: Grammar, parsed: Parsed, named: Mapping[str, Kind]) -> None:
+def _values(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     for option, values in parsed.given:
         for kind, value in zip(option.kinds, values, strict=False):
-            kinds.take(judge, grammar, named.get(kind.name, kind), value, parsed, option.name)
+            kinds.take(judge, grammar, grammar.kinds.get(kind.name, kind), value, parsed, option.name)
 
 
-def _operands(
-    judge: Judge,
-    grammar: Grammar,
-    parsed: Parsed,
-    slots: Sequence[Slot],
-    named: Mapping[str, Kind],
-    before: Sequence[Command],
-) -> None:
-    placed, short = place(parsed.operands, slots)
-    for item, slot in placed:
-        if slot is None:
+def _operands(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
+    placed, short = place(parsed.operands, [kind for kind in grammar.operands if kind.name != "command"])
+    for item, kind in placed:
+        if kind is None:
             judge.deed(grammar.otherwise, f"{grammar.name} {item.written}", "no word is expected here")
-            continue
-        kinds.take(judge, grammar, named.get(slot.kind.name, slot.kind), item, parsed)
-    trees = [slot for slot in slots if slot.count == "*" and slot.kind.name.startswith("tree")]
-    if trees and not any(slot in trees for _, slot in placed):
-        kinds.take(judge, grammar, trees[0].kind, Arg(".", (".",)), parsed)
-    if short and short.kind.name == "pyfile":  # which is its input then
-        kinds.take(judge, grammar, short.kind, Arg("-", ("-",)), parsed)
-    elif short and short.kind.name != "command":
-        judge.deed(grammar.otherwise, grammar.name, f"a word is missing: {short.kind.name}")
-    if any(slot.kind.name == "command" for slot in slots):
-        if parsed.after and grammar.only and parsed.after[0].text not in grammar.only:
-            judge.deed(grammar.otherwise, f"{grammar.name} {parsed.after[0].written}", "another program")
-        elif parsed.after:
-            judge.run(parsed.after, before)
         else:
-            judge.deed(grammar.otherwise, grammar.name, "no command is written out")
+            kinds.take(judge, grammar, grammar.kinds.get(kind.name, kind), item, parsed)
+    trees = [kind for kind in grammar.operands if kind.count == "*" and kind.name.startswith("tree")]
+    if trees and not any(kind in trees for _, kind in placed):
+        kinds.take(judge, grammar, trees[0], HERE, parsed)
+    if short and short.name == "pyfile":  # which is its input then
+        kinds.take(judge, grammar, short, Arg("-", ("-",)), parsed)
+    elif short:
+        judge.deed(grammar.otherwise, grammar.name, f"a word is missing: {short.name}")
+    if all(kind.name != "command" for kind in grammar.operands):
+        return
+    if parsed.after and (not grammar.only or parsed.after[0].text in grammar.only):
+        judge.run(parsed.after)
+    else:
+        what, why = (
+            (f" {parsed.after[0].written}", "another program")
+            if parsed.after
+            else ("", "no command is written out")
+        )
+        judge.deed(grammar.otherwise, f"{grammar.name}{what}", why)
 
 
 def place(
-    operands: Sequence[Arg], slots: Sequence[Slot]
-) -> tuple[list[tuple[Arg, Slot | None]], Slot | None]:
-    """Each operand with its slot, None for one too many; and the first slot left that needs one."""
-    slots = [slot for slot in slots if slot.kind.name != "command"] or list(slots)
-    if slots and slots[0].kind.name == "command":
-        return [(item, None) for item in operands], None
-    free = len(operands) - sum(not slot.count for slot in slots)
-    found: list[tuple[Arg, Slot | None]] = []
-    at = 0
-    for slot in slots:
-        take = 1 if not slot.count else max(0, min(free, 1 if slot.count == "?" else free))
-        free -= take if slot.count else 0
-        if at + take > len(operands):
-            return found, slot
-        found += [(item, slot) for item in operands[at : at + take]]
-        at += take
-    return found + [(item, None) for item in operands[at:]], None
+    operands: Sequence[Arg], slots: Sequence[Kind]
+) -> tuple[list[tuple[Arg, Kind | None]], Kind | None]:
+    """Each operand with its kind, None for one too many; and the first kind left that needs a word."""
+    free = len(operands) - sum(not kind.count for kind in slots)
+    found: list[tuple[Arg, Kind | None]] = []
+    for kind in slots:
+        take = 1 if not kind.count else max(0, min(free, 1 if kind.count == "?" else free))
+        free -= take if kind.count else 0
+        if len(found) + take > len(operands):
+            return found, kind
+        found += [(item, kind) for item in operands[len(found) : len(found) + take]]
+    return found + [(item, None) for item in operands[len(found) :]], None
 
 
 # ---- sorting words
@@ -164,7 +141,7 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
     if grammar.style == "words":
         found.operands = list(rest)
         return found
-    commands = next((at for at, slot in enumerate(grammar.operands) if slot.kind.name == "command"), None)
+    commands = next((at for at, kind in enumerate(grammar.operands) if kind.name == "command"), None)
     if grammar.letters:
         rest = _spelled_out(grammar, rest)
     at = 0

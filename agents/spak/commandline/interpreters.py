@@ -103,7 +103,7 @@ def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
         program = _PROGRAMS.get(name, name)
         judge.run([Arg(program, (program,)), *rest])
     elif (listed := table.grammar(f"python-m-{name}")) is not None:
-        interpret(judge, listed, rest, ())
+        interpret(judge, listed, rest)
     elif name.partition(".")[0] in _REACHING | _RUN_AS_PROGRAMS and not _of_project(judge, name):
         judge.deed("executes", f"python -m {name}", "a program that runs code, listens or connects")
     elif name.partition(".")[0] in sys.stdlib_module_names and name not in _MODULES:

@@ -44,9 +44,9 @@ def sets_itself(name: str) -> bool:
 class Programs:
     """What reads the words of single programs."""
 
-    interpret: Callable[[Judge, Grammar, list[Arg], Sequence[Command]], None]
-    """A program of the tables, with its words and the commands before it on the line."""
-    readers: Mapping[str, Callable[[Judge, Grammar, list[Arg], Sequence[Command]], None]]
+    interpret: Callable[[Judge, Grammar, list[Arg]], None]
+    """A program of the tables, with its words."""
+    readers: Mapping[str, Callable[[Judge, Grammar, list[Arg]], None]]
     """By name: programs whose words are a language."""
     code: Mapping[str, Callable[[Judge, Grammar, Arg, Parsed], None]]
     """By kind: code that a program is given as one of its words."""
@@ -67,6 +67,10 @@ class Judge(Findings):
         super().__init__(world, reading, lambda feed: programs.listed(self, feed))
         self.programs = programs
         self.known: Known = {}
+        self.before: Sequence[Command] = ()
+        """The commands before the present one on its line."""
+        self.loose = False
+        """Whether a change of folder may or may not have happened for what comes after."""
         self.depth = 0
         self.walked = 0
         self.last = False
@@ -119,7 +123,7 @@ class Judge(Findings):
         elif judged and environment.matters(name):
             self.deed("sets_environment", name, "programs go by this variable")
 
-    def change_folder(self, name: str, rest: list[Arg], loose: bool) -> None:
+    def change_folder(self, name: str, rest: list[Arg]) -> None:
         """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
         folder that it is in: where these differ nothing is known."""
         targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
@@ -152,7 +156,7 @@ class Judge(Findings):
             ):
                 self.deed("not_understood", goal, "a folder that a link leads to, and above it")
             moved.append("" if named == "." else named)
-        self._enter([*self.folders, *moved] if loose else moved)
+        self._enter([*self.folders, *moved] if self.loose else moved)
 
     def _enter(self, folders: list[str]) -> None:
         self.folders = list(dict.fromkeys(folders))
@@ -172,8 +176,8 @@ class Judge(Findings):
             for head in heads
         )
 
-    def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
-        """Read one command: its assignments, redirections and program, after those before it on the line."""
+    def command(self, command: Command) -> None:
+        """Read one command: its assignments, redirections and program."""
         for assignment in command.assignments:
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
@@ -210,7 +214,7 @@ class Judge(Findings):
         if command.operator in ("|", "|&") and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
             return
-        self.run(args, before, loose)
+        self.run(args)
         if args[0].text in _KEEPING:  # shells differ about what stays set after these
             for assignment in command.assignments:
                 self.known.pop(assignment.name, None)
@@ -298,17 +302,17 @@ class Judge(Findings):
 
     # ---- one command
 
-    def run(self, args: Sequence[Arg], before: Sequence[Command] = (), loose: bool = False) -> None:
+    def run(self, args: Sequence[Arg]) -> None:
         """One command: its name is known or nothing of it is permitted."""
         self.wrapped += 1
         if self.wrapped > MAX_WRAPPED:
             self.deed("not_understood", args[0].written, "commands that run commands, nested too deeply")
         else:
-            self._run(args, before, loose)
+            self._run(args)
             self.bound(args)
         self.wrapped -= 1
 
-    def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
+    def _run(self, args: Sequence[Arg]) -> None:
         head = args[0]
         name = head.text
         if name is None or not head.literal or head.glob or head.tilde:
@@ -323,29 +327,29 @@ class Judge(Findings):
             if folder + "/" in STANDARD_FOLDERS:
                 name = last
             else:
-                self._own_program(name, last, rest, before)
+                self._own_program(name, last, rest)
                 return
         if name in ("cd", "pushd", "popd"):
-            self.change_folder(name, rest, loose)
+            self.change_folder(name, rest)
             return
         listed = self.programs.grammar(name)
         if listed is not None:
             if listed.name == "git":
-                self.own_repository((".",))
-            self.programs.interpret(self, listed, rest, before)
+                self.own_repository(".")
+            self.programs.interpret(self, listed, rest)
             return
         if self.only_asks(rest):
             self.deed("computes", name, "a version or a help text")
         else:
             self.deed("unknown_binary", name, "nothing is known about this program")
 
-    def _own_program(self, name: str, last: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    def _own_program(self, name: str, last: str, rest: list[Arg]) -> None:
         """A program by its path: the workspace's own, or a known one from an environment in it."""
         if "://" in name:
             self.deed("connects", name, "a program from an address")
         self.use("runs", name)
         if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
-            self.run([Arg(last, (last,)), *rest], before)
+            self.run([Arg(last, (last,)), *rest])
             return
         if places.is_data(name):
             self.deed("executes", name, "a file of text or data is run as a program")

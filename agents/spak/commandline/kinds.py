@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -37,7 +37,7 @@ from spak.commandline.findings import SAFE_DEVICES
 from spak.commandline.judge import Judge
 from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar, Kind
-from spak.commandline.words import Arg, texts_of, words
+from spak.commandline.words import HERE, Arg, texts_of, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
@@ -46,6 +46,7 @@ _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULT
 _FORMAT = re.compile("%[^A-Za-z]*[A-Za-z]")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _FORMS = lists.section("forms")
+_NOT_KNOWN = "a word that is not known before the line runs"
 _PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
 
 _HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
@@ -66,18 +67,18 @@ def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
     """Judge a word as the kind says; `option` is the option whose value it is. In an added table a word that
     could be a path is held to be one that is read, also where the kind is text or a form."""
     if grammar.added and kind.name in ("text", "word", "match", "like"):
-        _added_text(judge, grammar, kind, item, option)
-        return
+        if not item.texts:
+            judge.deed("unknown_word", item.written, _NOT_KNOWN)
+            return
+        judge.plain_paths([item], kind.detail or "reads" if kind.name == "word" else "reads")
     if item.glob and kind.name in _SHOWN:
         judge.expands(item)
-    if kind.name in _PATHS or kind.name in _PATHLIKE:
-        if any(_ADDRESS.match(text) for text in item.texts):
-            judge.deed("connects", item.written, "an address on a command line")
-            return
-        if kind.name in _PATHS:
-            _path(judge, grammar, kind.name, item)
-            return
-    TAKERS[kind.name](judge, grammar, kind, item, parsed, option)
+    if (kind.name in _PATHS or kind.name in _PATHLIKE) and any(map(_ADDRESS.match, item.texts)):
+        judge.deed("connects", item.written, "an address on a command line")
+    elif kind.name in _PATHS:
+        _path(judge, grammar, kind.name, item)
+    else:
+        TAKERS[kind.name](judge, grammar, kind, item, parsed, option)
 
 
 def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
@@ -85,11 +86,10 @@ def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
         judge.deed("executes", f"{grammar.name} {item.written}", "code from standard input")
         return
     judge.path(how, item)
-    if how == "tracks" and not item.glob:
-        for text in item.texts:
+    for text in item.texts:
+        if how == "tracks" and not item.glob:
             judge.pathspec(text)
-    if item.glob and how == "moves":
-        for text in item.texts:
+        if how == "moves" and item.glob:
             judge.use("moves", text)
 
 
@@ -97,48 +97,34 @@ def _unfit(judge: Judge, grammar: Grammar, item: Arg, option: str, why: str) -> 
     judge.deed(grammar.otherwise, " ".join(filter(None, (grammar.name, option, item.written))), why)
 
 
-def _text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """Any word that is known."""
-    if not (item.texts or item.mild or grammar.prints):
-        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
-
-
 def _formed(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A word of a form, as lists.toml says it."""
     form = _FORMS[kind.name]
-    if not item.texts and not form.get("uses"):
+    uses = form.get("uses", "").replace("{}", kind.detail or form.get("else", ""))
+    if not item.texts and uses not in _PATHS:
         if not (form.get("number") and (item.number or item.mild or grammar.prints)):
-            judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
+            judge.deed("unknown_word", item.written, _NOT_KNOWN)
         return
-    pattern = re.compile(form.get("form", kind.detail))
-    if not all(map(pattern.fullmatch, item.texts)):
+    if not _fits(form.get("form", kind.detail), item.texts, grammar.added):
         _unfit(judge, grammar, item, option, form.get("why", "a value that the table does not list"))
-    if uses := form.get("uses", "").replace("{}", kind.detail):
-        cut = tuple(re.sub(form.get("cut", r"(?!)"), "", text) or "." for text in item.texts)
-        take(judge, grammar, Kind(uses), replace(item, texts=cut), parsed, option)
+    if uses and not (item.texts and "but" in form and _fits(form["but"], item.texts)):
+        cut = (re.sub(form.get("cut", r"(?!)"), "", text) or "." for text in item.texts)
+        texts = tuple(part for text in cut for part in re.split(form.get("split", r"(?!)"), text))
+        tilde = item.tilde or any(text.startswith("~") for text in texts[1:])
+        take(judge, grammar, Kind(uses), replace(item, texts=texts, tilde=tilde), parsed, option)
         if form.get("both"):
             judge.path(uses, item)
+    if "notes" in form:
+        getattr(judge, form["notes"])(*item.texts)
 
 
-def _like(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A word of a form, which may be a path or hold one."""
-    _formed(judge, grammar, Kind("match", kind.detail), item, parsed, option)
-    judge.plain_paths([item])
+def _fits(pattern: str, texts: Iterable[str], added: bool = False) -> bool:
+    """Whether the pattern fits all of the texts; that of an added table is matched in linear time."""
+    if not added:
+        return all(map(re.compile(pattern).fullmatch, texts))
+    import re2
 
-
-def _added_text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, option: str) -> None:
-    """A text or a form in an added table: known, and a path that is read where it could be one. Its pattern
-    is matched in linear time."""
-    if not item.texts:
-        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
-        return
-    if kind.name in ("match", "like"):
-        import re2
-
-        plain = [text.encode("utf-8", "backslashreplace").decode() for text in item.texts]
-        if not all(re2.fullmatch(kind.detail, text) for text in plain):
-            _unfit(judge, grammar, item, option, "a value that the table does not list")
-    judge.plain_paths([item], kind.detail or "reads" if kind.name == "word" else "reads")
+    return all(re2.fullmatch(pattern, text.encode("utf-8", "backslashreplace").decode()) for text in texts)
 
 
 def _choice(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -157,27 +143,15 @@ def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
     if any(map(places.is_data, item.texts)):
         what = f"{grammar.name} {item.written}"
         judge.deed("executes", what, "a file of text or data is run as a program")
-    elif grammar.does == "computes":
+    elif grammar.does != "builds":
         judge.deed("builds", grammar.name)
-
-
-def _assigned(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or not re.match(r"[A-Za-z_]\w*=", item.text):
-        judge.path(kind.detail, item)
-
-
-def _java(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    if item.text is None or not re.match(r"[A-Za-z_$][\w.$/]*\Z", item.text):
-        _unfit(judge, grammar, item, option, "no class of the project")
-    else:
-        judge.path("runs", item if item.text.endswith(".java") else Arg(".", (".",)))
 
 
 def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A revision or a path of git: one that leads elsewhere, or that comes after `--`, is a path."""
     if not item.texts:
         if not item.lists_paths and not item.mild:
-            judge.deed("unknown_word", grammar.name, "a word that is not known before the line runs")
+            judge.deed("unknown_word", grammar.name, _NOT_KNOWN)
         return
     first = parsed.first_after_dashes
     after_dashes = first >= 0 and any(item is other for other in parsed.operands[first:])
@@ -200,7 +174,7 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
 
 def _member(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A name, or a pattern of names, within an archive: that of a secret is one there too."""
-    _text(judge, grammar, kind, item, parsed, option)
+    _formed(judge, grammar, Kind("text"), item, parsed, option)
     if any(places.secret(re.sub(r"[*?]", "", text)) for text in item.texts):
         judge.path("reads", item)
 
@@ -215,11 +189,6 @@ def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     judge.copies(sources, item, "-T" not in given, grammar.name == "rsync", "--parents" in given)
 
 
-def _repository(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    judge.path("reads", item)
-    judge.own_repository(item.texts)
-
-
 def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A target of a build, or a variable of it: none that a build hands to a shell."""
     text = item.text
@@ -231,7 +200,7 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
     if text is None or "=" not in text:
         judge.plain_paths([item])
         for name in item.texts:  # which a rule of make's own may write
-            judge.writes_members([name], [Arg(".", (".",))])
+            judge.writes_members([name], [HERE])
         elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
         if elsewhere and not _names_folder(parsed):
             judge.deed("installs", f"{grammar.name} install", "it installs outside of the workspace")
@@ -251,20 +220,6 @@ def _names_folder(parsed: Parsed) -> bool:
     return "-n" in parsed.names() or any(re.match(r"(DESTDIR|PREFIX|prefix)=.", text) for text in texts)
 
 
-def _paths_of(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    for part in (item.text or "$").split(":"):
-        judge.path(
-            kind.detail or "reads", Arg(part, (part,) if item.texts else (), tilde=part.startswith("~"))
-        )
-
-
-def _deletes_all(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    judge.path(kind.detail or "deletes", item)
-    if item.glob:
-        for text in item.texts:
-            judge.destructive_glob("deletes", text)
-
-
 def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if any(text.startswith("@") for text in item.texts):
         _unfit(judge, grammar, item, option, "a file of further words")
@@ -281,7 +236,7 @@ def _may_include(code: str | None) -> bool:
 
 def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The end of the names of copies: no name that it makes is one that says what is run."""
-    _formed(judge, grammar, Kind("match", r"[\w.~-]+"), item, parsed, option)
+    _formed(judge, grammar, kind, item, parsed, option)
     for operand in parsed.operands:
         names = {posixpath.basename(text) for text in operand.texts} - {""}
         for name in sorted(names):
@@ -315,14 +270,11 @@ def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
         texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]
         wide = not item.glob
-        item = replace(
-            item, texts=tuple("." if wide and re.search(r"[*?\[]", text) else text for text in texts)
-        )
-    for folder in parsed.values(*kind.detail.split()) if kind.detail else ():
+        texts = ["." if wide and re.search(r"[*?\[]", text) else text for text in texts]
+        item = replace(item, texts=tuple(texts))
+    for folder in parsed.values(*kind.detail.split()):
         for text in folder.texts:
-            judge.tree(
-                replace(item, texts=tuple(posixpath.join(text, name) for name in item.texts)), False, kept
-            )
+            judge.tree(item.below(text), False, kept)
     judge.tree(item, kind.name == "tree_links", kept)
 
 
@@ -344,7 +296,7 @@ def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
         if any(re.search(r"[*?\[]", text) for text in item.texts):
             _unfit(judge, grammar, item, option, "a pattern of archives")
         item = replace(item, texts=tuple(text + end for text in item.texts for end in ("", ".zip", ".ZIP")))
-    judge.unpacks(item, parsed.values(*kind.detail.split()) or [Arg(".", (".",))])
+    judge.unpacks(item, parsed.values(*kind.detail.split()) or [HERE])
 
 
 def _shown(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -353,13 +305,6 @@ def _shown(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
     named = [text for other in parsed.operands for text in other.texts if other is not item]
     for text in item.texts if not named or any(re.search(r"[*?\[]", name) for name in named) else ():
         judge.shows_members(text)
-
-
-def _worktree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A folder that gets the files of a commit, links among them."""
-    judge.path("writes", item)
-    for text in item.texts:
-        judge.moved(text)
 
 
 def _code(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -392,12 +337,7 @@ def _script_or_file(
     judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str
 ) -> None:
     """A program, or the file to read where one is called so."""
-    files = [
-        text
-        for text in item.texts
-        if any(judge.world.look(posixpath.join(folder, text)).kind == "file" for folder in judge.folders)
-    ]
-    if files:
+    if any(judge.world.look(whole).kind == "file" for whole in judge.wholes(*item.texts)):
         judge.path("reads", item)
     else:
         _script(judge, grammar, kind, item, parsed, option)
@@ -414,43 +354,17 @@ def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 
 TAKERS: dict[str, Taker] = {
     **dict.fromkeys(_FORMS, _formed),
-    "text": _text,
-    "prose": lambda *_: None,
-    "include": _text,
-    "exclude": _text,
-    "like": _like,
-    "choice": _choice,
-    "word": _word,
-    "paths": _paths_of,
-    "program": _program,
-    "assigned": _assigned,
-    "java": _java,
-    "target": _target,
-    "rev": _rev,
-    "held": _rev,
-    "member": _member,
-    "into": _into,
-    "repository": _repository,
     **dict.fromkeys(("line", "python", "module", "pyfile"), _code),
-    "variable": _variable,
-    "host": _host,
-    "shown": _shown,
-    "worktree": _worktree,
-    "deletes_all": _deletes_all,
-    "source": _source,
-    "suffix": _suffix,
-    "stem": _stem,
-    "local": _local,
-    "tree": _tree,
+    "prose": lambda *_: None,
+    "held": _rev,
     "tree_links": _tree,
-    "unpacks": _unpacks,
-    "script": _script,
-    "script_or_file": _script_or_file,
 }
+for _taker in (_choice, _word, _program, _target, _rev, _member, _into, _variable, _host, _shown, _source):
+    TAKERS[_taker.__name__[1:]] = _taker
+for _taker in (_suffix, _stem, _local, _tree, _unpacks, _script, _script_or_file):
+    TAKERS[_taker.__name__[1:]] = _taker
 _SHOWN = words("text match prose like")
 """Kinds of words that a program may print: a shell puts the names that a pattern matches in their place."""
-_PATHLIKE = words(
-    "tree tree_links program shown unpacks worktree source local named into deletes_all tests settings"
-)
+_PATHLIKE = words("tree tree_links program shown unpacks source local into")
 KINDS = frozenset(TAKERS) | _PATHS | {"command"}
 """Every kind that a table may name."""

@@ -38,7 +38,8 @@ _INTERNAL = ("gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_", "obj")
 """How attributes begin that lead to frames, code and modules without an underscore."""
 _HIDES = frozenset({"environ", "environb", "modules", "system"})
 _LARGEST = 1_000_000
-_BUILTINS = frozenset(dir(builtins))
+_TAKEN = _CALLS | {"open", "json", "platform"}
+"""Names that no text may give another meaning."""
 
 
 @dataclass(slots=True)
@@ -48,10 +49,8 @@ class Text:
     why: str = ""
     opens: list[str] = field(default_factory=list)
     """Files that it reads."""
-    imports: list[str] = field(default_factory=list)
-    """Modules that are not of the standard library; what is called of them has to be the project's."""
     calls: set[str] = field(default_factory=set)
-    """Those of the imports of which something is called."""
+    """Modules, not of the standard library, of which something is called: they have to be the project's."""
 
 
 def understood(text: str) -> Text:
@@ -83,28 +82,28 @@ class _Reading:
         """Which names stand for modules, and for what functions of the project gave."""
         for node in ast.walk(tree):
             self.above |= {id(part): node for part in ast.iter_child_nodes(node)}
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    first = alias.name.partition(".")[0]
-                    self._imported(alias.name, alias.asname or first, alias.name if alias.asname else first)
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                for alias in node.names:
-                    module = node.module or ""
-                    self._imported(module, alias.asname or alias.name, f"{module}.{alias.name}")
+            match node:
+                case ast.Import(names=aliases):
+                    for alias in aliases:
+                        name = alias.asname or alias.name.partition(".")[0]
+                        self._imported(alias.name, name, alias.name if alias.asname else name)
+                case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                    for alias in aliases:
+                        self._imported(module, alias.asname or alias.name, f"{module}.{alias.name}")
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                of = self.own.get(_root(node.value.func))
-                for target in node.targets if of else ():
-                    if isinstance(target, ast.Name):
-                        self.own[target.id] = of or ""
+            match node:
+                case ast.Assign(targets=targets, value=ast.Call(func=func)) if of := self._own(func):
+                    self.own |= {target.id: of for target in targets if isinstance(target, ast.Name)}
 
     def _imported(self, module: str, name: str, whole: str) -> None:
-        if module.partition(".")[0] in sys.stdlib_module_names:
-            if self.standard.setdefault(name, whole) != whole:
-                self.found.why = "python code that gives a module another name"
-        else:
+        if not _is_standard(module):
             self.own[name] = module
-            self.found.imports.append(module)
+        elif self.standard.setdefault(name, whole) != whole:
+            self.found.why = "python code that gives a module another name"
+
+    def _own(self, node: ast.AST) -> str | None:
+        """The module, not of the standard library, that `a.b.c` is of."""
+        return self.own.get(_names(node)[0])
 
     def node(self, node: ast.AST) -> str:
         """Why the node does more than compute; empty when it does not."""
@@ -115,40 +114,35 @@ class _Reading:
                 return self._call(node)
             case ast.Attribute():
                 return _attribute(node) or self._handed_on(node)
-            case ast.Import():
-                return self._import(node)
-            case ast.ImportFrom():
-                return self._import_from(node)
+            case ast.Import() | ast.ImportFrom():
+                return _import(node)
             case ast.Name():
                 return self._name(node) or self._handed_on(node)
             case ast.ExceptHandler(name=str(name)) | ast.arg(arg=name) if self._taken(name):
                 return "python code that gives a function another meaning"
-            case ast.Subscript(ctx=ast.Store()) if not self._is_own_value(node.value):
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if not self._taken(name):
+                return ""
+            case ast.Subscript(ctx=ast.Store() | ast.Del()):
                 return "python code that changes what is not its own"
-            case ast.Subscript(ctx=ast.Del()):
-                return "python code that changes what is not its own"
-            case ast.BinOp(op=ast.Pow() | ast.LShift()) if not _small(node):
+            case ast.BinOp(
+                ast.Constant(int() | float() as base),
+                ast.Pow() | ast.LShift(),
+                ast.Constant(int() | float() as power),
+            ) if base <= 1024 and power <= 64:
+                return ""
+            case ast.BinOp(op=ast.Pow() | ast.LShift()):
                 return "python code with a power, whose size is not known"
             case ast.Constant(value=int(value)) if value > _LARGEST:
                 return "python code with a number that may be a size"
         return ""
 
     def _taken(self, name: str) -> bool:
-        return (
-            name in _CALLS
-            or name in self.standard
-            or name in self.own
-            or name in ("open", "json", "platform")
-        )
-
-    def _is_own_value(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Name) and not self._taken(node.id)
+        return name in _TAKEN or name in self.standard or name in self.own
 
     def _whole(self, node: ast.AST) -> str:
         """The whole name of what `a.b.c` is of the standard library; empty for anything else."""
-        root = self.standard.get(_root(node), "")
-        rest = _parts(node) if isinstance(node, ast.Attribute) else []
-        return ".".join([root, *reversed(rest)]) if root else ""
+        first, *rest = _names(node)
+        return ".".join([self.standard[first], *rest]) if first in self.standard else ""
 
     def _handed_on(self, node: ast.Attribute | ast.Name) -> str:
         """Why a function or a module may come where somebody else calls it."""
@@ -156,13 +150,14 @@ class _Reading:
         called = isinstance(above, ast.Call) and above.func is node
         if called or isinstance(above, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             return ""
+        names = _names(node)
         last = node.attr if isinstance(node, ast.Attribute) else node.id
         if last in ("open", "type", "format", "format_map"):
             return "python code that hands over what may be called"
-        own, whole = self.own.get(_root(node)), self._whole(node)
+        own, whole = self._own(node), self._whole(node)
         if own is not None and not self._is_shown(node, ""):
             self.found.calls.add(own)
-            odd = set(_parts(node)) & _STARTS
+            odd = set(names[1:] or names) & _STARTS
             return f"python code that hands {sorted(odd)[0]} on" if odd else ""
         if not whole or whole in DATA or self._is_shown(node, whole):
             return ""
@@ -187,97 +182,79 @@ class _Reading:
         return False
 
     def _call(self, node: ast.Call) -> str:
-        name = node.func
-        if any(keyword.arg not in _KEYWORDS for keyword in node.keywords) and not self.own.get(_root(name)):
+        name, names, own, whole = node.func, _names(node.func), self._own(node.func), self._whole(node.func)
+        if any(keyword.arg not in _KEYWORDS for keyword in node.keywords) and not own:
             return "python code that hands over what may be called"
-        if isinstance(name, ast.Name) and name.id == "open":
+        if names == ["open"]:
             return self._open(node)
-        module = self.own.get(_root(name))
-        if module is not None:
-            self.found.calls.add(module)
-            parts = _parts(name)
+        if own is not None:
+            self.found.calls.add(own)
+            parts = names[:0:-1] or names
             odd = [part for part in parts if part in _STARTS or part in sys.stdlib_module_names]
-            return f"python code that calls {odd[0]}" if odd or not parts else ""
-        if isinstance(name, ast.Name) and name.id in _CALLS:
-            return self._type(node) if name.id == "type" else ""
-        whole = self._whole(name)
+            return f"python code that calls {odd[0]}" if odd else ""
+        if names[0] in _CALLS and len(names) == 1:
+            return self._type(node) if names == ["type"] else ""
         if whole:
             return "" if whole in FUNCTIONS else f"python code that calls {whole}"
-        if not isinstance(name, ast.Attribute) or name.attr not in METHODS:
-            return "python code that calls more than print and arithmetic"
-        if name.attr == "system":
+        if not isinstance(name, ast.Attribute) or name.attr not in METHODS or name.attr == "system":
             return "python code that calls more than print and arithmetic"
         if name.attr == "format" and not _plain_format(name.value):
             return "python code that formats by a text which may reach for internals"
-        if name.attr in ("load", "loads", "dumps"):
-            return "python code that loads more than JSON"
-        return ""
+        return "python code that loads more than JSON" if name.attr in ("load", "loads", "dumps") else ""
 
     def _type(self, node: ast.Call) -> str:
         """Why a type may be made, or be used to make what `open` gives."""
         above = self.above.get(id(node))
         named = isinstance(above, ast.Attribute) and above.attr == "__name__"
-        return (
-            ""
-            if len(node.args) == 1 and (named or self._is_shown(node, ""))
-            else "python code that makes classes"
-        )
+        shown = len(node.args) == 1 and (named or self._is_shown(node, ""))
+        return "" if shown else "python code that makes classes"
 
     def _open(self, node: ast.Call) -> str:
-        first, *more = node.args or [ast.Constant(None)]
-        modes = more[:1] + [word.value for word in node.keywords if word.arg == "mode"]
+        modes = node.args[1:] + [word.value for word in node.keywords if word.arg == "mode"]
         plain = all(isinstance(mode, ast.Constant) and mode.value in ("r", "rb", "rt") for mode in modes)
-        if (
-            not isinstance(first, ast.Constant)
-            or not isinstance(first.value, str)
-            or not plain
-            or len(more) > 1
-        ):
-            return "python code that opens a file which is not written out, or writes one"
-        self.found.opens.append(str(getattr(first, "value", "")))
-        return ""
+        match node.args:
+            case [ast.Constant(value=str(path))] | [ast.Constant(value=str(path)), _] if plain:
+                self.found.opens.append(path)
+                return ""
+        return "python code that opens a file which is not written out, or writes one"
 
     def _name(self, node: ast.Name) -> str:
-        if not isinstance(node.ctx, ast.Load):
-            above = self.above.get(id(node))
-            given = isinstance(above, ast.Assign) and isinstance(above.value, ast.Call)
-            kept = given and _root(above.value.func) in self.own  # type: ignore[union-attr]
-            taken = self._taken(node.id) and not (node.id in self.own and kept)
-            return "python code that gives a function another meaning" if taken else ""
-        if node.id in _BUILTINS and node.id not in _CALLS and node.id not in ("open", *_DUNDER):
-            known = getattr(builtins, node.id)
-            plain = node.id in ("True", "False", "None") or (
-                isinstance(known, type) and issubclass(known, BaseException)
-            )
+        if isinstance(node.ctx, ast.Load):
+            known = getattr(builtins, node.id, None)
+            error = isinstance(known, type) and issubclass(known, BaseException)
+            plain = known is None or error or node.id in _CALLS or node.id in ("open", *_DUNDER)
             return "" if plain else f"python code that names {node.id}"
-        return ""
+        match self.above.get(id(node)):
+            case ast.Assign(value=ast.Call(func=func)) if node.id in self.own and self._own(func) is not None:
+                return ""
+        return "python code that gives a function another meaning" if self._taken(node.id) else ""
 
-    def _import(self, node: ast.Import) -> str:
+
+def _import(node: ast.Import | ast.ImportFrom) -> str:
+    if isinstance(node, ast.Import):
         if any(alias.name.partition(".")[0] in _REACHES for alias in node.names):
             return "python code that loads what starts processes or connects"
-        shown = {alias.asname for alias in node.names if alias.asname}
-        if shown & (_CALLS | {"platform", "json", "open"}):
-            return "python code that gives a module another name"
-        return ""
+        renamed = any(alias.asname in _TAKEN for alias in node.names)
+        return "python code that gives a module another name" if renamed else ""
+    module = node.module or ""
+    hidden = any(_hides(module, alias) for alias in node.names)
+    if node.level or (_is_standard(module) and module not in _FROM) or hidden:
+        return "python code that imports names which hide what is called"
+    return ""
 
-    def _import_from(self, node: ast.ImportFrom) -> str:
-        module = node.module or ""
-        standard = module.partition(".")[0] in sys.stdlib_module_names
-        hidden = any(
-            alias.asname in (_CALLS | {"json", "platform", "open"})
-            or alias.name in ("*", *_HIDES, *_CALLS, *_STARTS)
-            or (not standard and alias.name in sys.stdlib_module_names)
-            or (standard and alias.asname)
-            or (
-                module in PURE
-                and f"{module}.{alias.name}" not in FUNCTIONS | DATA
-                and not _is_constant(module, alias.name)
-            )
-            for alias in node.names
-        )
-        if node.level or (standard and module not in _FROM) or hidden:
-            return "python code that imports names which hide what is called"
-        return ""
+
+def _hides(module: str, alias: ast.alias) -> bool:
+    """Whether a name that is imported from the module hides what is called."""
+    if alias.asname in _TAKEN or alias.name in ("*", *_HIDES, *_CALLS, *_STARTS):
+        return True
+    if not _is_standard(module):
+        return alias.name in sys.stdlib_module_names
+    known = f"{module}.{alias.name}" in FUNCTIONS | DATA or _is_constant(module, alias.name)
+    return alias.asname is not None or (module in PURE and not known)
+
+
+def _is_standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _is_constant(module: str, name: str) -> bool:
@@ -297,37 +274,17 @@ def _attribute(node: ast.Attribute) -> str:
     return ""
 
 
-def _parts(node: ast.AST) -> list[str]:
-    """The names of `a.b.c` after the first; itself for a plain name; empty where there are calls between."""
+def _names(node: ast.AST) -> list[str]:
+    """The names of `a.b.c`; one that is empty for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+        parts.insert(0, node.attr)
         node = node.value
-    return (parts or [node.id]) if isinstance(node, ast.Name) else []
-
-
-def _root(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return [node.id, *parts] if isinstance(node, ast.Name) else [""]
 
 
 def _plain_format(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and not re.search(r"\{[^{}]*[.\[]", re.sub(r":[^{}]*", "", node.value))
-    )
-
-
-def _small(node: ast.BinOp) -> bool:
-    """True for a power of two plain numbers whose value is short."""
-    left, right = node.left, node.right
-    return (
-        isinstance(left, ast.Constant)
-        and isinstance(right, ast.Constant)
-        and isinstance(left.value, (int, float))
-        and isinstance(right.value, (int, float))
-        and left.value <= 1024
-        and right.value <= 64
-    )
+    match node:
+        case ast.Constant(value=str(text)):
+            return not re.search(r"\{[^{}]*[.\[]", re.sub(r":[^{}]*", "", text))
+    return False

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -39,13 +39,8 @@ _HEAD = re.compile(r"^\[([^\[\].\"]+|\"[^\"]+\")\]\s*(?:#.*)?$", re.MULTILINE)
 _NAMES = re.compile(r"^names = \"([^\"]*)\"", re.MULTILINE)
 _SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?=]?)\Z")
 
-_PLAIN = ("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters")
-"""Keys of a section that are members of a Grammar as they are."""
-_DETAILED = re.compile(
-    r"(match|like|lines|image|globs|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|variable|host|"
-    r"deletes_all)[*?]? "
-)
-"""A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
+_DETAILED = re.compile(rf"({'|'.join(lists.ordered('tables', 'detailed'))})[*?]? ")
+"""A single operand whose kind has a detail, in a text that would else be cut at its blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +49,8 @@ class Kind:
 
     name: str
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place for operands: one, at most one (`?`) or any number (`*`)."""
-
-    kind: Kind
     count: str = ""
+    """How many operands are of it: one, at most one (`?`) or any number (`*`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +75,8 @@ class When:
     missing: frozenset[str]
     words: re.Pattern[str] | None
     """What the operands, joined by blanks, begin with."""
-    does: str | None = None
-    about: str | None = None
-    why: str | None = None
-    operands: tuple[Slot, ...] | None = None
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    changes: Mapping[str, Any]
+    """Members of the Grammar, as they are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +101,7 @@ class Grammar:
     code: str = ""
     """The reader of a program whose words are a language (languages.py)."""
     options: Mapping[str, Option] = field(default_factory=dict)
-    operands: tuple[Slot, ...] = ()
+    operands: tuple[Kind, ...] = ()
     verbs: Mapping[str, Grammar] = field(default_factory=dict)
     when: tuple[When, ...] = ()
     one_of: frozenset[str] = frozenset()
@@ -156,14 +142,14 @@ def every(grammar: Grammar) -> Iterator[Grammar]:
 
 def kinds_of(grammar: Grammar) -> dict[str, list[Kind]]:
     """The kinds of words that a grammar names, by the option whose value is of them, "" for operands."""
-    slots = [*grammar.operands, *(slot for when in grammar.when for slot in when.operands or ())]
-    found = {spelled: list(option.kinds) for spelled, option in grammar.options.items()}
-    return {**found, "": [slot.kind for slot in slots]}
+    changed = (when.changes.get("operands", ()) for when in grammar.when)
+    operands = [replace(kind, count="") for kinds in (grammar.operands, *changed) for kind in kinds]
+    return {**{key: [*option.kinds] for key, option in grammar.options.items()}, "": operands}
 
 
 def deeds_of(grammar: Grammar) -> set[str]:
     """The deeds of a command that a grammar names."""
-    return {grammar.does, *(when.does for when in grammar.when if when.does)} | ({grammar.bare} - {""})
+    return {grammar.does, grammar.bare, *(when.changes.get("does", "") for when in grammar.when)} - {""}
 
 
 def unlisted(section: Mapping[str, Any], keys: Set[str], of_when: Set[str]) -> Iterator[tuple[str, bool]]:
@@ -208,33 +194,20 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
     """`above` holds what a verb has from its program: the groups, and options where it inherits them."""
     groups = {**above.get("groups", {}), **section.get("groups", {})}
     options: dict[str, Option] = dict(above.get("options", {}))
-    slots: Any = section.get("operands")
-    for group in section.get("use", "").split():
-        options |= _options(groups[group])
-        slots = groups[group].get("operands") if slots is None else slots
+    members = _members(section)
+    for group in map(groups.__getitem__, section.get("use", "").split()):
+        options |= _options(group)
+        members = _members({"operands": group.get("operands", ())}) | members
     options |= _options(section)
-    added = above["added"]
-    handed = {"groups": groups, "options": options if section.get("inherit") else {}, "added": added}
-    style = section.get("style", above.get("style", ""))
+    members["style"] = section.get("style", above.get("style", ""))
+    members["added"] = above["added"]
+    handed = {**members, "groups": groups, "options": options if section.get("inherit") else {}}
     verbs: dict[str, Grammar] = {}
     for spelled, inner in section.get("verbs", {}).items():
-        read = _grammar(name, inner, {**handed, "style": style})
+        read = _grammar(name, inner, handed)
         verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
-    plain = {key: section[key] for key in _PLAIN if key in section}
     return Grammar(
-        name,
-        **plain,
-        style=style,
-        added=added,
-        options=options,
-        operands=_slots(slots or ()),
-        verbs=verbs,
-        when=tuple(_when(item) for item in section.get("when", ())),
-        one_of=_set(section, "one_of"),
-        needs=_set(section, "needs"),
-        ends=_set(section, "ends"),
-        only=_set(section, "only"),
-        kinds={key: _kind(text) for key, text in section.get("kinds", {}).items()},
+        name, options=options, verbs=verbs, when=tuple(map(_when, section.get("when", ()))), **members
     )
 
 
@@ -253,10 +226,6 @@ def _options(section: Mapping[str, Any]) -> dict[str, Option]:
     return found
 
 
-def _set(section: Mapping[str, Any], key: str) -> frozenset[str]:
-    return frozenset(section.get(key, "").split())
-
-
 def _spelling(text: str) -> tuple[str, str]:
     found = _SPELLING.match(text)
     if found is None:
@@ -269,25 +238,31 @@ def _kind(text: str) -> Kind:
     return Kind(name, detail)
 
 
-def _slots(found: Any) -> tuple[Slot, ...]:
-    made = []
+def _operands(found: Any) -> tuple[Kind, ...]:
     one = isinstance(found, str) and _DETAILED.match(found)
-    for text in [str(found)] if one else found.split() if isinstance(found, str) else found:
-        kind = _kind(text)
-        count = kind.name[-1:] if kind.name[-1:] in "*?" else ""
-        made.append(Slot(replace(kind, name=kind.name.rstrip("*?")), count))
-    return tuple(made)
+    kinds = map(_kind, [found] if one else found.split() if isinstance(found, str) else found)
+    return tuple(
+        Kind(kind.name.rstrip("*?"), kind.detail, kind.name[len(kind.name.rstrip("*?")) :]) for kind in kinds
+    )
 
 
 def _when(item: Mapping[str, Any]) -> When:
-    return When(
-        _set(item, "any"),
-        _set(item, "with"),
-        _set(item, "not"),
-        re.compile(item["words"]) if "words" in item else None,
-        item.get("does"),
-        item.get("about"),
-        item.get("why"),
-        _slots(item["operands"]) if "operands" in item else None,
-        {key: _kind(text) for key, text in item.get("kinds", {}).items()},
-    )
+    given, also, missing = (frozenset(item.get(key, "").split()) for key in ("any", "with", "not"))
+    return When(given, also, missing, re.compile(item["words"]) if "words" in item else None, _members(item))
+
+
+def _members(section: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a Grammar that a section, or a `when` of it, says."""
+    return {key: _MEMBERS[key](value) for key, value in section.items() if key in _MEMBERS}
+
+
+_PLAIN = ("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters")
+_MEMBERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_PLAIN, lambda value: value),
+    **dict.fromkeys(("one_of", "needs", "ends", "only"), lambda value: frozenset(value.split())),
+    "operands": _operands,
+    "kinds": lambda value: {key: _kind(text) for key, text in value.items()},
+}
+"""Members of a Grammar that a section says: how the value of each key is read."""
+KEYS = {*_MEMBERS, "names", "style", "inherit", "flags", "options", "verbs", "when", "use", "groups"}
+"""What a section may say."""

@@ -1,13 +1,14 @@
 """find and xargs: which files they hand on, and what is done with them.
 
-Each reader takes the Judge, the program's table, the words after its name and the commands before it in the
-pipeline. It notes what is read of the files that are found, and hands an inner command back to the Judge.
+Each reader takes the Judge, the program's table and the words after its name. It notes what is read of the
+files that are found, and hands an inner command back to the Judge.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,7 +18,7 @@ from spak.commandline.interpret import parse
 from spak.commandline.judge import Judge
 from spak.commandline.outputs import lists_paths
 from spak.commandline.table import Grammar
-from spak.commandline.words import Arg, arg, texts_of
+from spak.commandline.words import HERE, Arg, arg, texts_of
 from spak.shell import Command
 
 _CONDITIONS = lists.names("walkers", "conditions")
@@ -32,26 +33,28 @@ MAX_NESTED = 100
 """Brackets and negations of an expression."""
 
 
-def find(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     """The folders, then an expression whose words all have to be known."""
-    at, roots = 0, list[Arg]()
-    while at < len(rest):
-        text = rest[at].text
-        if text in ("-H", "-P", "-O1", "-O2", "-O3"):
-            at += 1
-            continue
-        if text is not None and (text.startswith(("-", "(", "!", ")")) or text == ","):
-            break
-        roots.append(rest[at])
-        at += 1
+    roots, words = _roots(rest)
     for root in roots:
         judge.path("reads", root)
     judge.deed("computes", "find")
-    for chosen, inner in _Expression(judge, rest[at:]).actions:
+    for chosen, inner in _Expression(judge, words).actions:
         if inner:
-            _exec(judge, chosen, roots, inner, before)
+            _exec(judge, chosen, roots, inner)
         else:
             _deletes(judge, chosen)
+
+
+def _roots(rest: Sequence[Arg]) -> tuple[list[Arg], Sequence[Arg]]:
+    """The folders, and the words of the expression."""
+    begins = (at for at, item in enumerate(rest) if re.match(_BEGINS, item.text or ""))
+    at = next(begins, len(rest))
+    return [item for item in rest[:at] if item.text not in _MODES], rest[at:]
+
+
+_MODES = ("-H", "-P", "-O1", "-O2", "-O3")
+_BEGINS = rf"(?!({'|'.join(_MODES)})\Z)-|[(!)]|,\Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +88,21 @@ class _Expression:
 
     def __init__(self, judge: Judge, words: Sequence[Arg]) -> None:
         self.judge = judge
-        self.words = words
-        self.at = 0
+        self.words = deque(words)
+        """Those that are still to be read."""
         self.actions: list[tuple[Chosen, Sequence[Arg]]] = []
         """The words of each command, none for -delete, and the files that it is of."""
-        self.nested = sum(item.text in ("(", "!", "-not") for item in words)
-        self.all = self._list(Chosen()) if self.nested <= MAX_NESTED else Chosen()
+        nested = sum(item.text in ("(", "!", "-not") for item in words)
+        self.all = self._list(Chosen()) if nested <= MAX_NESTED else Chosen()
         """The files for which the expression holds, and which are printed."""
-        if self.at < len(words):
+        if self.words:
             judge.deed("not_understood", "find", "an expression that is not understood")
 
     def _next(self, *words: str) -> bool:
-        if self.at < len(self.words) and self.words[self.at].text in words:
-            self.at += 1
-            return True
-        return False
+        fits = bool(self.words) and self.words[0].text in words
+        if fits:
+            self.words.popleft()
+        return fits
 
     def _list(self, before: Chosen) -> Chosen:
         found = self._both(before)
@@ -110,7 +113,7 @@ class _Expression:
 
     def _both(self, before: Chosen) -> Chosen:
         found = before
-        while self.at < len(self.words) and self.words[self.at].text not in ("-o", "-or", ",", ")"):
+        while self.words and self.words[0].text not in ("-o", "-or", ",", ")"):
             if not self._next("-a", "-and"):
                 found = found.and_(self._one(found))
         return found
@@ -123,27 +126,25 @@ class _Expression:
             found = self._list(before)
             self._next(")")
             return found
-        item = self.words[self.at] if self.at < len(self.words) else Arg("")
+        item = self.words.popleft() if self.words else Arg("")
         text = item.text or ""
-        self.at += 1
         if text == "-delete":
             self.actions.append((before, ()))
         elif text == "-exec":
-            end = _end(self.words, self.at)
-            self.actions.append((before, self.words[self.at : end]))
-            self.at = end + 1
+            inner: list[Arg] = []
+            while self.words and not self._next(";", "+"):
+                inner.append(self.words.popleft())
+            self.actions.append((before, inner))
         elif text[:1] == "-" and (text[1:] in _CONDITIONS | _OF_FILES or _NEWER.match(text)):
             return self._condition(text)
         elif text[:1] != "-" or text[1:] not in _TESTS:
-            self.judge.deed(
-                "unknown_option", f"find {item.written}", "an action that its table does not list"
-            )
-            self.at = len(self.words)
+            why = "an action that its table does not list"
+            self.judge.deed("unknown_option", f"find {item.written}", why)
+            self.words.clear()
         return Chosen()
 
     def _condition(self, text: str) -> Chosen:
-        value = self.words[self.at] if self.at < len(self.words) else Arg(text)
-        self.at += 1
+        value = self.words.popleft() if self.words else Arg(text)
         if value.text is None:
             self.judge.deed("unknown_word", value.written, "find's condition is not known")
         elif text[1:] in _OF_FILES or (_NEWER.match(text) and text[-1] != "t"):
@@ -156,35 +157,31 @@ class _Expression:
 _NEWER = re.compile(r"-newer[aBcm][aBcm]\Z")
 
 
-def _end(rest: Sequence[Arg], at: int) -> int:
-    return next((place for place in range(at, len(rest)) if rest[place].text in (";", "+")), len(rest))
-
-
-def _exec(
-    judge: Judge, chosen: Chosen, roots: list[Arg], inner: Sequence[Arg], before: Sequence[Command]
-) -> None:
+def _exec(judge: Judge, chosen: Chosen, roots: list[Arg], inner: Sequence[Arg]) -> None:
     texts = [item.text for item in inner]
     first = texts[0] or ""
     if texts[:1] == ["rm"] and texts[-1:] == ["{}"] and set(texts[1:-1]) <= _RM_FLAGS:
         _deletes(judge, chosen)
-    elif first.rpartition("/")[2] not in _TAKES_PATHS and not _compiles(inner):
+    elif not _takes_paths(first, inner):
         judge.deed("executes", f"find -exec {first}", "it runs a command that does more than read")
     else:
         if first not in _SHOWS_NAMES:
             found(judge, chosen, roots)
         listed = Arg("{}", lists_paths=True, literal=False)
-        judge.run([listed if item.text == "{}" else item for item in inner], before)
+        judge.run([listed if item.text == "{}" else item for item in inner])
 
 
 def found(judge: Judge, chosen: Chosen, roots: Sequence[Arg]) -> None:
     """The files that an expression of find may give are read."""
-    for root in roots or [Arg(".", (".",))]:
+    for root in roots or [HERE]:
         judge.tree(root, not chosen.is_file, chosen.takes)
 
 
-def _compiles(inner: Sequence[Arg]) -> bool:
-    """`python3 -m py_compile`: reads, and runs nothing of what it reads."""
-    return texts_of(inner[:3]) in (["python3", "-m", "py_compile"], ["python", "-m", "py_compile"])
+def _takes_paths(first: str, inner: Sequence[Arg]) -> bool:
+    """Whether a command only reads or shows the paths that are appended: `python3 -m py_compile` too, which
+    runs nothing of what it reads."""
+    compiles = texts_of(inner[:3]) in (["python3", "-m", "py_compile"], ["python", "-m", "py_compile"])
+    return first.rpartition("/")[2] in _TAKES_PATHS or compiles
 
 
 def _deletes(judge: Judge, chosen: Chosen) -> None:
@@ -193,30 +190,26 @@ def _deletes(judge: Judge, chosen: Chosen) -> None:
         judge.deed("deletes_widely", "find -delete", "it deletes more than files that a build makes")
 
 
-def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     """Only readers, and only of paths that a command before it lists."""
     parsed = parse(judge, grammar, rest)
     inner = parsed.after
     if not inner:
         judge.deed("computes", "xargs")
         return
-    start = len(before)
-    while start and before[start - 1].operator == "|":
+    start = len(judge.before)
+    while start and judge.before[start - 1].operator == "|":
         start -= 1
-    feed = tuple(before[start - 1 :]) if start else ()
+    feed = tuple(judge.before[start - 1 :]) if start else ()
     first = (inner[0].text or "").rpartition("/")[2]
-    if first not in _TAKES_PATHS and not _compiles(inner):
+    if not _takes_paths(first, inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
         return
     printed = _echoed(judge, feed)
     cut = any(value.text != "\\n" for value in parsed.values("-d"))
-    if (
-        printed
-        and not cut
-        and not any(option.kinds for option, _ in parsed.given if option.name in ("-I", "-i"))
-    ):
+    if printed and not cut and not parsed.values("-I", "-i"):
         judge.deed("computes", "xargs")
-        judge.run([*inner, *printed], before)
+        judge.run([*inner, *printed])
         return
     if first not in ("echo", "basename", "dirname", "printf") and not (feed and lists_paths(feed)):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")
@@ -229,9 +222,9 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
         if marker in text and "/" in text:
             judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
     if marker:
-        judge.run([listed if marker in (item.text or "") else item for item in inner], before)
+        judge.run([listed if marker in (item.text or "") else item for item in inner])
     else:
-        judge.run([*inner, listed], before)
+        judge.run([*inner, listed])
 
 
 def _echoed(judge: Judge, feed: tuple[Command, ...]) -> list[Arg]:
@@ -246,27 +239,22 @@ def _echoed(judge: Judge, feed: tuple[Command, ...]) -> list[Arg]:
 def listed(judge: Judge, feed: Sequence[Command]) -> None:
     """What `find` or `ls` lists is read: secrets in it, and links out of the workspace."""
     args = [arg(word, judge.known) for word in feed[0].words] if feed else []
-    if args and args[0].text == "find":
-        at = next((at for at, item in enumerate(args) if (item.text or "-")[0] in "-(!"), len(args))
-        found(judge, _Expression(judge, args[at:]).all, args[1:at])
-    elif args and args[0].text == "ls":
-        folders = [item for item in args[1:] if not (item.text or "-").startswith("-")]
-        for item in folders or [Arg(".", (".",))]:
-            judge.tree(item, True, _in_folder(judge, item))
-    elif texts_of(args[:2]) == ["git", "ls-files"]:
-        if any(
-            re.match(r"-[a-z]*o|--others", item.text or "") for item in args[2:]
-        ):  # what git does not track
-            judge.tree(Arg(".", (".",)), False)
-    elif args and args[0].text in ("fd", "fdfind"):
-        paths = [item for item in args[1:] if not (item.text or "-").startswith("-")][1:]
-        for item in paths or [Arg(".", (".",))]:
-            judge.tree(item, False)
+    plain = [item for item in args[1:] if not (item.text or "-").startswith("-")]
+    match texts_of(args):
+        case ["find", *_]:
+            roots, words = _roots(args[1:])
+            found(judge, _Expression(judge, words).all, roots)
+        case ["ls", *_]:
+            for item in plain or [HERE]:
+                judge.tree(item, True, _in_folder(judge, item))
+        case ["fd" | "fdfind", *_]:
+            for item in plain[1:] or [HERE]:
+                judge.tree(item, False)
+        case ["git", "ls-files", *options] if any(re.match(r"-[a-z]*o|--others", text) for text in options):
+            judge.tree(HERE, False)  # what git does not track
 
 
 def _in_folder(judge: Judge, item: Arg) -> Callable[[str], bool]:
     """Says of a path whether it lies in the folder itself and not further down."""
-    folders = {
-        judge.world.look(posixpath.join(base, text)).path for base in judge.folders for text in item.texts
-    }
+    folders = {judge.world.look(whole).path for whole in judge.wholes(*item.texts)}
     return lambda path: (posixpath.dirname(path) or ".") in folders

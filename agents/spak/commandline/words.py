@@ -6,6 +6,7 @@ word whose expansion is not known is an Arg without texts.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -61,7 +62,13 @@ class Arg:
         """Its text, where it can be only one."""
         return self.texts[0] if len(self.texts) == 1 else None
 
+    def below(self, folder: str) -> Arg:
+        """The path that it names, seen from where a path to the folder begins."""
+        return replace(self, texts=tuple(posixpath.join(folder, text) for text in self.texts))
 
+
+HERE = Arg(".", (".",))
+"""The folder that the line is in."""
 Known = dict[str, Arg]
 
 
