@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.db import transaction
+from django.db.models import CharField
 from django.test import Client
 
 from spakweb.specs.actions import create_spec
@@ -67,6 +68,22 @@ def made() -> Cast:
         Membership.objects.create(team=team, user=people[name], role=role)
     spec = create_spec(people["alice"], team, "small", TEXT)
     return Cast(people, team, spec, other, create_spec(people["charlie"], other, "small", TEXT))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def texts_fit_their_columns() -> Iterator[None]:
+    """SQLite keeps a text of any length; PostgreSQL, where teams run, refuses one that is too long."""
+    prepared = CharField.get_db_prep_save
+
+    def checked(column: Any, value: Any, connection: Any) -> Any:
+        found = prepared(column, value, connection)
+        if isinstance(found, str) and column.max_length is not None:
+            assert len(found) <= column.max_length, f"{column}: {len(found)} of {column.max_length} characters"
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CharField, "get_db_prep_save", checked)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import tempfile
 
+from django.db import transaction
+
 from spak.errors import RunError
 from spakweb.folders.models import Folder, FolderFile
+from spakweb.folders.queue import Hold
 from spakweb.sources import changes, fetching, forges, pushing, refs
 from spakweb.sources.git import Git
 from spakweb.text import one_line, plural
@@ -34,11 +37,11 @@ def give(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> str:
     return made
 
 
-def propose(git: Git, folder: Folder, upon: str, row: FolderFile) -> None:
+def propose(git: Git, folder: Folder, upon: str, row: FolderFile, hold: Hold) -> None:
     """Bring a spec's version into its pull request: the one that is open, or a new one. What the branch may
     be at is kept before it is pushed, so that a worker that follows knows it.
 
-    Raises: RunError `folder.pull_changed`, `git.*`; Refused `git.forge`.
+    Raises: Lost; RunError `folder.pull_changed`, `git.*`; Refused `git.forge`.
     """
     branch = f"{PREFIX}{folder.team.slug}-{row.spec.slug}"
     ref = refs.HEADS + branch
@@ -50,8 +53,11 @@ def propose(git: Git, folder: Folder, upon: str, row: FolderFile) -> None:
             "merge or close its pull request, and delete the branch",
         )  # fmt: skip
     row.pull_commits = [*filter(None, [tip]), made]
-    row.save(update_fields=["pull_commits"])
+    with transaction.atomic():
+        hold.confirm()
+        row.save(update_fields=["pull_commits"])
     pushing.give(git, made, ref, tip)
+    hold.renew()
     pull = forges.Pull(branch, folder.short_branch, _title([row]), _words([row]))
     row.pull_url = forges.open_pull(folder.source, pull, follow=True)
 

@@ -59,6 +59,12 @@ class Hold:
     def __init__(self, pk: int, at: datetime) -> None:
         self.pk, self.at, self._begun = pk, at, at
 
+    def confirm(self) -> None:
+        """In a transaction: until that ends no other worker can take the folder up. Raises: Lost."""
+        mine = Folder.objects.select_for_update().filter(pk=self.pk, claimed_at=self.at, active=True)
+        if mine.values_list("pk").first() is None:
+            raise Lost
+
     def renew(self) -> None:
         """Hold it for longer. Raises: Lost, RunError `folder.late`."""
         now = clock.now()

@@ -3,8 +3,8 @@
 Nothing is half done: each file is one transaction, and what goes out is one commit. A worker that dies is
 followed by another, which finds by the texts what was done already. A repository that is away is asked again
 later, and a full disk is waited for; other errors are told on the source's page, and the next push or *Sync
-now* tries again. Before each file, and before and after what goes out, the worker makes sure that the folder
-is still its own.
+now* tries again. In the transaction of each file, and before and after what goes out, the worker makes sure
+that the folder is still its own: one that froze meanwhile keeps nothing.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | Non
         found = fetching.fetch(git, [branch], fetching.find(git, [branch]))
         commit = reading.commit_of(git, found.commit)
         files = reading.files_of(git, found.commit, folder.path)
-        taken = taking.take(folder, commit, files, hold.renew)
+        taken = taking.take(folder, commit, files, hold)
         done: dict[str, Any] = {"commit": found.commit, "error": ""}
         lines = taken.lines
         try:
@@ -132,7 +132,9 @@ def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | Non
                 hold.renew()
                 done["commit"] = giving.give(git, folder, found.commit, rows)
                 hold.renew()
-                lines += [_sent(done["commit"], row) for row in rows]
+                with transaction.atomic():
+                    hold.confirm()
+                    lines += [_sent(done["commit"], row) for row in rows]
         except UserError as why:
             error = why
     look = any(line.what not in QUIET for line in lines)
@@ -169,14 +171,15 @@ def _proposed(git: Git, folder: Folder, upon: str, row: FolderFile, hold: Hold) 
     head = row.spec.head
     assert head is not None
     try:
-        giving.propose(git, folder, upon, row)
+        giving.propose(git, folder, upon, row, hold)
     except RunError as why:
         if why.code != giving.CHANGED:
             raise
         words = f"Version {head.number} waits: {why.code}: {why.message}. {why.hint}."
         return Line(row.path, "wrong", words, row.spec.slug, row.pull_url)
-    hold.renew()
-    row.seen, row.sent = head, head.content_hash
-    row.save(update_fields=["seen", "sent", "pull_url"])
+    with transaction.atomic():
+        hold.confirm()
+        row.seen, row.sent = head, head.content_hash
+        row.save(update_fields=["seen", "sent", "pull_url"])
     words = f"Version {head.number} is in a pull request."
     return Line(row.path, "sent", words, row.spec.slug, row.pull_url)

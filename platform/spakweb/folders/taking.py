@@ -8,7 +8,6 @@ What is to go out is given back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from django.db import transaction
 from spak.errors import UserError
 from spakweb.folders.models import Folder, FolderFile
 from spakweb.folders.plan import Act, act
+from spakweb.folders.queue import Hold
 from spakweb.folders.reading import ENDING, Commit, Files
 from spakweb.reviews import actions as reviews
 from spakweb.reviews.models import Patch
@@ -59,17 +59,18 @@ class Taken:
     give: list[FolderFile]
 
 
-def take(folder: Folder, commit: Commit, files: Files, renew: Callable[[], None]) -> Taken:
-    """`renew` is called before each file, and may raise to stop the work there.
+def take(folder: Folder, commit: Commit, files: Files, hold: Hold) -> Taken:
+    """The hold is renewed before each file, and confirmed in its transaction.
 
-    Raises: PermissionDenied, Http404 where the folder's person may not save any more.
+    Raises: Lost, RunError `folder.late`; PermissionDenied, Http404 where the folder's person may not save any
+    more.
     """
-    return _Taking(folder, commit, files, renew).all()
+    return _Taking(folder, commit, files, hold).all()
 
 
 class _Taking:
-    def __init__(self, folder: Folder, commit: Commit, files: Files, renew: Callable[[], None]) -> None:
-        self.folder, self.commit, self.files, self.renew = folder, commit, files, renew
+    def __init__(self, folder: Folder, commit: Commit, files: Files, hold: Hold) -> None:
+        self.folder, self.commit, self.files, self.hold = folder, commit, files, hold
         self.team = folder.team
         rows = folder.files.select_related("spec__head", "spec__team", "base", "seen", "patch")
         self.rows = {row.path: row for row in rows}
@@ -83,7 +84,7 @@ class _Taking:
         while left and len(left) != tried:  # one may import another that comes after it
             tried, errors = len(left), {}
             for path, text in list(left.items()):
-                self.renew()
+                self.hold.renew()
                 try:
                     line = self._one(path, text)
                 except _Invalid as why:
@@ -93,7 +94,7 @@ class _Taking:
                 lines += [line] if line is not None else []
         lines += [Line(path, "invalid", words, self._slug(path)) for path, words in errors.items()]
         for path in sorted(self.rows.keys() - self.files.texts.keys() - self.files.wrong.keys()):
-            self.renew()
+            self.hold.renew()
             line = self._absent(self.rows[path])
             lines += [line] if line is not None else []
         return Taken(lines, self.give)
@@ -105,6 +106,7 @@ class _Taking:
         """Raises: _Invalid."""
         try:
             with transaction.atomic():
+                self.hold.confirm()
                 row = self.rows.get(path)
                 return self._first(path, text) if row is None else self._again(row, text)
         except UserError as error:
@@ -252,6 +254,11 @@ class _Taking:
 
     def _absent(self, row: FolderFile) -> Line | None:
         """A file that is not there."""
+        with transaction.atomic():
+            self.hold.confirm()
+            return self._gone(row)
+
+    def _gone(self, row: FolderFile) -> Line | None:
         spec = row.spec
         head = spec.head
         assert head is not None

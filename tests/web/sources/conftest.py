@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from folders_kit import Push
+from folders_kit import Push, spec, synced
 from runs_kit import tables
-from sources_kit import Host, Repository
+from sources_kit import Forge, Host, Repository
 from spakweb.folders import actions as folders
 from spakweb.folders.models import Folder
 from spakweb.runs.actions import start
@@ -94,3 +94,25 @@ def push(repository: Repository) -> Push:
 @pytest.fixture
 def folder(cast: Any, source: Source) -> Folder:
     return folders.set_up(cast["alice"], source, "main", "specs", "commit")
+
+
+@pytest.fixture
+def forge() -> Iterator[Forge]:
+    made = Forge()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pulls(cast: Any, ground: None, repository: Repository, host: Host, push: Push, forge: Forge) -> Folder:
+    """A folder of a repository of GitHub, in sync, with one spec."""
+    (repository.folder.parent / "shop").mkdir()
+    repository.folder = repository.folder.rename(repository.folder.parent / "shop" / "app.git")
+    source = actions.add(
+        cast["alice"], cast.team, "shop", host.url("shop/app.git"), ["main"], forge="github",
+        api_url=forge.url, api_token=Forge.TOKEN,
+    )  # fmt: skip
+    folder = folders.set_up(cast["alice"], source, "main", "specs", "pull")
+    push({"tune.spak": spec()})
+    synced(folder)
+    return folder

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from folders_kit import Push, changed, in_git, spec, synced, words
-from sources_kit import Forge, Host, Repository, git
+from sources_kit import Forge, Repository, git
 from spak.errors import RunError
-from spakweb.folders import actions, giving
+from spakweb.folders import giving
 from spakweb.folders.models import Folder, FolderFile
-from spakweb.sources import actions as sources
 from spakweb.sources import forges
 
 BRANCH = "spak/specs-kernel-tuners-tune"
 REF = f"refs/heads/{BRANCH}"
-
-
-@pytest.fixture
-def forge() -> Iterator[Forge]:
-    made = Forge()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def pulls(cast: Any, ground: None, repository: Repository, host: Host, push: Push, forge: Forge) -> Folder:
-    """A folder of a repository of GitHub, in sync, with one spec."""
-    (repository.folder.parent / "shop").mkdir()
-    repository.folder = repository.folder.rename(repository.folder.parent / "shop" / "app.git")
-    source = sources.add(
-        cast["alice"], cast.team, "shop", host.url("shop/app.git"), ["main"], forge="github",
-        api_url=forge.url, api_token=Forge.TOKEN,
-    )  # fmt: skip
-    folder = actions.set_up(cast["alice"], source, "main", "specs", "pull")
-    push({"tune.spak": spec()})
-    synced(folder)
-    return folder
 
 
 def test_a_newer_version_updates_the_pull_request_that_is_open(
