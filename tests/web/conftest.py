@@ -78,7 +78,7 @@ def texts_fit_their_columns() -> Iterator[None]:
     def checked(column: Any, value: Any, connection: Any) -> Any:
         found = prepared(column, value, connection)
         if isinstance(found, str) and column.max_length is not None:
-            assert len(found) <= column.max_length, f"{column}: {len(found)} of {column.max_length} characters"
+            assert len(found) <= column.max_length, f"{column}: {len(found)} of {column.max_length}"
         return found
 
     with pytest.MonkeyPatch.context() as patch:

@@ -22,7 +22,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
-from spakweb.text import clean, one_line
+from spakweb.text import clean, digest, one_line
 
 RULES_BYTES = 64 * 1024
 MOST_DAYS = 36_500
@@ -153,7 +153,7 @@ def set_rules(user: Any, team: Team, text: str) -> None:
         row = Team.objects.select_for_update().get(pk=team.pk)
         if row.rules != text:
             Team.objects.filter(pk=team.pk).update(rules=text)
-            record(user, "team.rules", team.slug, team, before=_hash(row.rules), after=_hash(text))
+            record(user, "team.rules", team.slug, team, before=digest(row.rules), after=digest(text))
     team.rules = text
 
 
@@ -174,7 +174,7 @@ def set_commands(user: Any, team: Team, text: str) -> None:
         row = Team.objects.select_for_update().get(pk=team.pk)
         if row.commands != text:
             Team.objects.filter(pk=team.pk).update(commands=text)
-            record(user, "team.commands", team.slug, team, before=_hash(row.commands), after=_hash(text))
+            record(user, "team.commands", team.slug, team, before=digest(row.commands), after=digest(text))
     team.commands = text
 
 
