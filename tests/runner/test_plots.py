@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
@@ -79,6 +80,19 @@ def test_an_axis_stands_for_each_parameter_that_differs_and_the_best_is_above_al
     assert [line.attrib["class"] for line in lines] == ["measured", "measured", "improved"]
     assert lines[-1][0].text == "2: 3.000 ms TILE=16, FLAGS=-O3, SAME=1"
     assert "TILE=16" in svg.attrib["aria-label"]
+
+
+def test_the_values_of_a_line_have_room() -> None:
+    rows = [row(at, float(at), FLAGS=f"-O3 -march=part-{at:02}", TILE=at) for at in range(1, 41)]
+    lines: dict[str, list[tuple[float, int]]] = {}
+    for text in drawing(parallel(rows)).iter(f"{SVG}text"):
+        if text.attrib["x"] != "0":
+            lines.setdefault(text.attrib["y"], []).append((float(text.attrib["x"]), len(text.text or "")))
+    assert len(lines) == 3  # two parameters and the metric
+    for found in lines.values():
+        assert len(found) > 2
+        for (left, first), (right, second) in pairwise(sorted(found)):
+            assert right - left > 6 * (first + second) / 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pictures of a run's candidates, as SVG: the metric over the run, and the parameters side by side.
+"""Pictures of a run's candidates, as SVG: the metric over the run, and the parameters of each.
 
 Takes the table of candidates (spak.runner.history); gives markup in which every text that is not its own is
 escaped. Colours are those of the page around it, by the classes `improved`, `measured`, `static` and `fail`.
@@ -22,8 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
 MOST_LINES = 400
 """Candidates of the parallel coordinates: the best of those that were measured."""
 MOST_AXES = 12
-MOST_TICKS = 12
-"""Values that are written beside an axis; of more only the first and the last."""
+NAMES, APART, SIGN = 176, 44, 7.5
+"""Of the parallel coordinates: room for names, between two lines, and of a letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,45 +101,34 @@ def plot(rows: Sequence[Attempted], first: float | None) -> str:
 
 
 def parallel(rows: Sequence[Attempted], best: Attempted | None = None) -> str:
-    """Parallel coordinates: an axis for each parameter that differs and one for the metric, a line for each
-    measured candidate; empty where there is nothing to compare. The best is drawn above the others."""
+    """Parallel coordinates: a line of values for each parameter that differs and one for the metric, one below
+    the other, and a path down through them for each measured candidate; empty where there is nothing to
+    compare. The best is drawn above the others."""
     measured = [row for row in rows if row.shown is not None and row.params]
     drawn = sorted(measured, key=lambda row: _distance(row, best))[:MOST_LINES]
     axes = _axes(drawn)
     if len(drawn) < 2 or not axes:
         return ""
-    unit = drawn[0].unit
+    unit = drawn[0].unit or "metric"
     scale = Scale.of([row.shown for row in drawn if row.shown is not None])
-    left = LEFT + 40
-    wide = (WIDTH - left - RIGHT - 40) / len(axes)
-    floor_y, tall = HEIGHT - BOTTOM, HEIGHT - TOP - BOTTOM
+    wide, last = WIDTH - NAMES - LEFT, TOP + len(axes) * APART
 
     def at(values: Sequence[Any], value: Any) -> float:
-        return floor_y - values.index(value) / (len(values) - 1) * tall
+        return NAMES + values.index(value) / (len(values) - 1) * wide
+
+    def along(value: float) -> float:
+        return NAMES + scale.share(value) * wide
 
     best_words = "" if best is None else "; the best has " + _words(best)
     summary = f"{len(drawn)} candidates by {', '.join(axes)}{best_words}"
-    parts = [
-        f'<svg class="parallel" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(summary)}">'
-    ]
-    for place, (name, values) in enumerate(axes.items()):
-        parts.append(_parameter_axis(left + place * wide, name, values, at))
-    last = left + len(axes) * wide
-    parts.append(
-        f'<line x1="{last:.1f}" x2="{last:.1f}" y1="{TOP}" y2="{floor_y}" stroke="currentColor" opacity=".4"/>'
-    )
-    for tick in scale.ticks():
-        y = floor_y - scale.share(tick) * tall
-        parts.append(f'<text x="{last + 6:.1f}" y="{y + 4:.1f}">{tick:g}</text>')
-    parts.append(
-        f'<text x="{last:.1f}" y="{HEIGHT - 18}" text-anchor="middle">{escape(unit) or "metric"}</text>'
-    )
+    size = f"0 0 {WIDTH} {last + RIGHT}"
+    parts = [f'<svg class="parallel" viewBox="{size}" role="img" aria-label="{escape(summary)}">']
     for row in reversed(drawn):
         points = [
-            (left + place * wide, at(values, _plain(row.params.get(name))))
+            (at(values, _plain(row.params.get(name))), TOP + place * APART)
             for place, (name, values) in enumerate(axes.items())
         ]
-        points.append((last, floor_y - scale.share(row.shown or 0.0) * tall))
+        points.append((along(row.shown or 0.0), last))
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         is_best = best is not None and row.seq == best.seq
         look = (
@@ -149,6 +138,11 @@ def parallel(rows: Sequence[Attempted], best: Attempted | None = None) -> str:
         )
         title = f"<title>{row.number}: {_value(row)} {escape(_words(row))}</title>"
         parts.append(f'<g {look}>{title}<polyline points="{path}" fill="none" stroke="currentColor"/></g>')
+    for place, (name, values) in enumerate(axes.items()):
+        parts.append(
+            _values_line(TOP + place * APART, name, [(at(values, value), value) for value in values])
+        )
+    parts.append(_values_line(last, unit, [(along(tick), tick) for tick in scale.ticks()]))
     parts.append("</svg>")
     said = [
         f"{len(drawn)} of {len(measured)} candidates, those nearest to the best"
@@ -191,21 +185,25 @@ def _order(value: Any) -> tuple[bool, float, str]:
     return (False, value, "") if isinstance(value, int | float) else (True, 0.0, value)
 
 
-def _parameter_axis(x: float, name: str, values: Sequence[Any], at: Any) -> str:
+def _values_line(y: float, name: str, values: Sequence[tuple[float, Any]]) -> str:
+    """A parameter's name, and its values where they are on its line: the first, the last, and those between
+    that have room."""
     parts = [
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="currentColor" opacity=".4"/>'
+        f'<line x1="{NAMES}" x2="{WIDTH - LEFT}" y1="{y}" y2="{y}" stroke="currentColor" opacity=".4"/>'
+        f'<text x="0" y="{y + 4}">{escape(_cut(name, 20))}</text>'
     ]
-    shown = values if len(values) <= MOST_TICKS else [values[0], values[-1]]
-    parts += [
-        f'<text x="{x - 6:.1f}" y="{at(values, value) + 4:.1f}" text-anchor="end">{escape(_cut(value))}</text>'
-        for value in shown
-    ]
-    parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 18}" text-anchor="middle">{escape(_cut(name, 18))}</text>')
+    free, ends = 0.0, values[-1][0] if values else 0.0
+    for x, value in values:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        text = _cut(text)
+        half = len(text) * SIGN / 2
+        if x == ends or (x - half >= free and (x == values[0][0] or x + half < ends - half - SIGN)):
+            free = x + half + SIGN
+            parts.append(f'<text x="{x:.1f}" y="{y - 7}" text-anchor="middle">{escape(text)}</text>')
     return "".join(parts)
 
 
-def _cut(value: Any, most: int = 14) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+def _cut(text: str, most: int = 14) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
