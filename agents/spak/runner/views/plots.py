@@ -203,8 +203,9 @@ def _values_line(y: float, name: str, values: Sequence[tuple[float, Any]]) -> st
     return "".join(parts)
 
 
-def _cut(text: str, most: int = 14) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut(text: str, most: int = 16) -> str:
+    """Its first and its last letters, where it is too long."""
+    return text if len(text) <= most else f"{text[: most // 3]}…{text[-(most - most // 3 - 1) :]}"
 
 
 def _words(row: Attempted) -> str:
