@@ -20,6 +20,7 @@ from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
 from spak.validators import pairs
 from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_process import FILL, Process
 from spak.validators.cpu_profiler import CpuProfiler
 from validator_calls import toolchain
 
@@ -88,6 +89,37 @@ def test_a_hopeless_candidate_costs_one_pair(lab: Lab) -> None:
     assert measurement.status == "measured"
     assert len(measurement.pairs) == 1
     assert verdict(measurement).outcome == "undecided"
+
+
+def test_inputs_lie_in_one_arena_during_windows_only(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides get the same inputs, one after the other, and may start, which is not timed, in between."""
+    seen: list[tuple[int, int]] = []
+    started, called = Process._start, Process.call
+
+    def empty(process: Process) -> None:
+        assert (process._inputs.bytes == FILL).all()
+        seen.append((id(process._inputs), id(process._outputs)))
+
+    def start(process: Process, child: Child) -> None:
+        empty(process)
+        started(process, child)
+        empty(process)
+
+    def call(process: Process, *given: Any, **more: Any) -> Any:
+        empty(process)
+        try:
+            return called(process, *given, **more)
+        finally:
+            empty(process)
+
+    monkeypatch.setattr(Process, "_start", start)
+    monkeypatch.setattr(Process, "call", call)
+    measurement = lab.measure(
+        lab.hack("honest"), rivals={"incumbent": lab.hack("honest")}, rule={**CERTAIN, "max_pairs": 4}
+    )
+    assert measurement.status == "measured" and len(measurement.pairs) == 4, measurement.checks
+    assert len({inputs for inputs, _ in seen}) == 1
+    assert len({outputs for _, outputs in seen}) >= 8  # of each process that lives at once
 
 
 def test_final_is_compared_with_baseline_and_runner_up(lab: Lab) -> None:

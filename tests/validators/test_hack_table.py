@@ -193,13 +193,15 @@ def bench(problem: Problem, symbol: str, folder: Path) -> Bench:
 
 def ending(problem: Problem, symbol: str, folder: Path, candidate: Candidate) -> str:
     """`right`, or the code of what the correctness phase found."""
-    side = Side(bench(problem, symbol, folder), "candidate", candidate)
+    made = bench(problem, symbol, folder)
+    side = Side(made, "candidate", candidate)
     try:
         side.check()
     except Violation as violation:
         return violation.code
     finally:
         side.close()
+        made.close()
     return "right"
 
 

@@ -139,6 +139,7 @@ def test_every_hack_is_caught(
                 found[hack] = violation.code
             finally:
                 side.close()
+                bench.close()
         tried = hacks_of(problem.prototype)
     record_property("hacks", len(tried))
     assert {hack: found.get(hack) for hack in tried if found.get(hack) not in CAUGHT[hack][0]} == {}

@@ -1,4 +1,4 @@
-"""Memory that parent and candidate share: one arena for inputs, one for outputs and scratch.
+"""Memory that parent and candidates share: arenas of inputs, and of outputs and scratch.
 
 The parent maps both for writing. The candidate gets the inputs through a descriptor that was reopened for
 reading, of a file sealed against any further writable mapping, so that neither a store nor `mprotect` nor a
@@ -41,7 +41,8 @@ class Arena:
             left = size  # written, not stored: the kernel neither clears pages nor takes a fault for each
             while left:
                 left -= os.write(fd, _ONES[:left])
-            self.bytes: NDArray[np.uint8] = np.frombuffer(mmap.mmap(fd, size), dtype=np.uint8)
+            mapped = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)  # all of it gets used
+            self.bytes: NDArray[np.uint8] = np.frombuffer(mapped, dtype=np.uint8)
             self.size = size
             fcntl.fcntl(fd, _F_ADD_SEALS, _SHAPE_SEALS | (_SEAL_FUTURE_WRITE if sealed else 0))
             self.fd = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC) if sealed else os.dup(fd)

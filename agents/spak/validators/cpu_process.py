@@ -7,7 +7,7 @@ and the outputs as they were copied) or raises Violation with a stable code. A w
     2. write the inputs, fill outputs and scratch with NaN, say go
     3. wait for its "done", which is only a hint
     4. copy the output
-    5. wait until the child rests, and read its clock (t1)
+    5. wait until the child rests, read its clock (t1), and remove the inputs
 
 Whatever knew the inputs and made the copied output ran between t0 and t1. The clock is the process's CPU
 clock, all threads, read from outside. A running process's clock is stale by up to a tick (4 ms were seen as
@@ -90,14 +90,16 @@ class Process:
         folder: Path,
         candidate: Candidate,
         problem: Problem,
+        inputs: Arena,
         limits: Limits,
         deadline: float,
         cancel: Cancel | None = None,
     ) -> None:
+        """`inputs` is `inputs_for(problem)`, for all processes of an evaluation."""
         self._deadline, self._cancel = deadline, cancel
         self._problem, self._candidate = problem, candidate
-        self._inputs = Arena(size_for(self._sizes("input", problem.most)), sealed=True)
-        out = (*self._sizes("output", problem.most), *self._sizes("scratch", problem.most))
+        self._inputs = inputs
+        out = (*_sizes(problem, "output"), *_sizes(problem, "scratch"))
         self._outputs = Arena(size_for(out), sealed=False)
         go_in, self._go = os.pipe2(os.O_CLOEXEC)
         self._done, done_out = os.pipe2(os.O_CLOEXEC)
@@ -117,7 +119,6 @@ class Process:
         finally:
             os.close(go_in)
             os.close(done_out)
-            self._inputs.close()
             self._outputs.close()
         try:
             self._start(self._child)
@@ -136,6 +137,9 @@ class Process:
 
     def call(self, random: np.random.Generator, case: Case, warm: bool = False) -> Window:
         """One window on fresh inputs at fresh places; `warm` for one that may compile.
+
+        The inputs are removed afterwards: the other side of the couple gets the same ones, and may start,
+        which is not timed, before its window.
 
         Raises: Violation, Cancelled.
         """
@@ -173,6 +177,9 @@ class Process:
         self._last = self._rest()
         if _readable(self._done, 0):
             raise Violation("early_signal", "it said done more than once for one call")
+        kept = all(bool((view == _bytes(case.inputs[name])).all()) for name, (_, view) in sent.items())
+        for _, view in sent.values():
+            view.fill(FILL)
         return Window(
             ns=self._last - start,
             outputs={
@@ -181,19 +188,12 @@ class Process:
                 .reshape(case.outputs[item.name].shape)
                 for item in prototype.of("output")
             },
-            inputs_kept=all(
-                bool((view == _bytes(case.inputs[name])).all()) for name, (_, view) in sent.items()
-            ),
+            inputs_kept=kept,
             inside=all(
                 bool((block[:GUARD_BYTES] == FILL).all() and (block[-GUARD_BYTES:] == FILL).all())
                 for block in copied.values()
             ),
         )
-
-    def _sizes(self, role: Role, n: int) -> list[int]:
-        """Bytes of the blocks of a role; an output has a guard on both sides."""
-        guards = 2 * GUARD_BYTES if role == "output" else 0
-        return [self._problem.bytes_of(n, item) + guards for item in self._problem.prototype.of(role)]
 
     def _blocks(
         self, random: np.random.Generator, arena: Arena, roles: str, n: int
@@ -306,6 +306,17 @@ class Process:
         return Violation("died", f"{outcome.status}, exit {outcome.exit}. {stderr or outcome.detail}".strip())
 
 
+def inputs_for(problem: Problem) -> Arena:
+    """An arena for the inputs of the problem's largest calls, read by candidates and written by none."""
+    return Arena(size_for(_sizes(problem, "input")), sealed=True)
+
+
+def _sizes(problem: Problem, role: Role) -> list[int]:
+    """Bytes of the blocks of a role in the largest call; an output has a guard on both sides."""
+    guards = 2 * GUARD_BYTES if role == "output" else 0
+    return [problem.bytes_of(problem.most, item) + guards for item in problem.prototype.of(role)]
+
+
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     """The bytes of an array that is contiguous."""
     return array.reshape(-1).view("u1")
@@ -317,4 +328,4 @@ def _readable(fd: int, wait_ms: int) -> bool:
     return bool(poll.poll(wait_ms))
 
 
-__all__ = ["Process", "Violation", "Window"]
+__all__ = ["Process", "Violation", "Window", "inputs_for"]

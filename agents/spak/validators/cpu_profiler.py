@@ -109,6 +109,7 @@ class CpuProfiler:
             evaluation.read()
             with ExitStack() as stack:
                 bench = self._bench(call, evaluation, began, stack)
+                stack.callback(bench.close)
                 try:
                     evaluation.run(bench, stack)
                 except Violation as violation:

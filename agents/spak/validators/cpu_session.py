@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from spak.cancel import Cancel
 from spak.ports import Launcher, Limits
 from spak.validators import pairs
+from spak.validators.cpu_arena import Arena
 from spak.validators.cpu_candidate import Candidate
-from spak.validators.cpu_process import Process, Violation, Window
+from spak.validators.cpu_process import Process, Violation, Window, inputs_for
 from spak.validators.pairs import PROCESSES
 from spak.validators.problems import Case, Problem
 
@@ -54,6 +55,24 @@ class Bench:
     bandwidth: Callable[[], int] = lambda: 1 << 62
     """Bytes per second that the core loads from its nearest cache."""
     cancel: Cancel | None = None
+    _inputs: Arena | None = None
+
+    def inputs(self) -> Arena:
+        """Where all processes of the evaluation find their inputs.
+
+        One for both sides: neither has the better pages, and to make one costs more CPU time than a window.
+        It holds inputs during a window only, in which the other processes sleep: what one of them uses
+        meanwhile is `idle_work`.
+        """
+        if self._inputs is None:
+            self._inputs = inputs_for(self.problem)
+        return self._inputs
+
+    def close(self) -> None:
+        """Give the arena back, after all processes have ended."""
+        inputs, self._inputs = self._inputs, None
+        if inputs is not None:
+            inputs.close()
 
     def bound_ns(self, remeasure: bool = False) -> int:
         """The time under which no correct answer of this size was computed by this core: its operations at
@@ -130,7 +149,7 @@ class Side:
             self._folder.chmod(0o755)
             self.candidate.prepare(self._folder)
         process = Process(
-            bench.launcher, self._folder, self.candidate, bench.problem, bench.limits,
+            bench.launcher, self._folder, self.candidate, bench.problem, bench.inputs(), bench.limits,
             bench.deadline + GRACE_S, bench.cancel,
         )  # fmt: skip
         if self.candidate.warms:
