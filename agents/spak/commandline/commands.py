@@ -50,13 +50,12 @@ def read_line(
     judge.through_links()
     run = {use.path for use in reading.uses if use.how == "runs"}
     compiled = compiled_and_run(reading, run)
-    for index in compiled:  # who runs the program runs its source
-        run |= {use.path for use in reading.uses if use.index == index and use.how == "reads"}
+    # who runs the program runs its source
+    run |= {use.path for use in reading.uses if use.index in compiled and use.how == "reads"}
     for use in list(reading.uses):
-        if use.index in compiled and use.how == "writes":
-            continue
         changes = use.how in ("writes", "redirects", "writes_mode", "moves")
-        if changes and (_is_run(use.path, run) or judge.shadows(use.path)):
+        makes = use.index in compiled and use.how == "writes"
+        if changes and not makes and (_is_run(use.path, run) or judge.shadows(use.path)):
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 

@@ -30,6 +30,7 @@ _KEYS = table.KEYS - {"about", "stops", "prints", "code", "ends", "only", "kinds
 _WHEN = check.WHEN - {"words", "about", "kinds"}
 _DEEDS, _KINDS = lists.names("tables", "own"), lists.names("tables", "kinds")
 _DENIED = check.DEEDS - _DEEDS - lists.names("tables", "granted")
+_ADDED = {"added": True}
 _PATTERNS = ("match", "like")
 _USES = {"", "reads", "writes", "runs", "deletes"}
 _DETAILS = {"word": _USES, "paths": _USES, "local": _USES, "deletes_all": {"", "deletes_tree"}}
@@ -55,9 +56,7 @@ def grammars(texts: Mapping[str, str]) -> Mapping[str, Grammar]:
 @lru_cache(maxsize=16)
 def _grammars(texts: tuple[tuple[str, str], ...]) -> Mapping[str, Grammar]:
     sections = (item for _, text in texts for item in _sections(text))
-    return {
-        name: made(name, section, added=True) for head, section in sections for name in _named(head, section)
-    }
+    return {name: made(name, section, _ADDED) for head, section in sections for name in _named(head, section)}
 
 
 def problems(texts: Mapping[str, str]) -> list[Problem]:
@@ -116,7 +115,7 @@ def _granted(name: str, section: Mapping[str, Any]) -> Iterator[str]:
     """What only a shipped table may say."""
     for key, _ in table.unlisted(section, _KEYS, _WHEN):
         yield f"{name}: {key} is only for tables that ship"
-    for inner in table.every(made(name, section, added=True)):
+    for inner in table.every(made(name, section, _ADDED)):
         yield from (f"{inner.name}: {item}" for item in _of(inner))
 
 

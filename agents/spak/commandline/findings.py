@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections.abc import Callable, Sequence
@@ -128,15 +129,12 @@ class Findings:
         """
         takes = {use.index for use in self.reading.uses if use.how != "reads"}
         for how, path, index in self.followed if self.made_links or self.made_trees else ():
-            starts = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
-            through = any(self._lies(start) in self.made_links for start in starts)
-            lies = self._lies(path.rstrip("/"))
-            itself = any(
-                (name == lies or name.startswith(lies + "/")) and made != index
-                for name, made in self.made_links.items()
-            )
-            ways = [self._lies(start) for start in (*starts, path.rstrip("/"))] if self.made_trees else []
-            brought = any(self.made_trees.get(way, index) < index for way in ways)
+            above = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
+            *ways, lies = [self._lies(start) for start in (*above, path.rstrip("/"))]
+            others = [name for name, made in self.made_links.items() if made != index]
+            itself = any(f"{name}/".startswith(f"{lies}/") for name in others)
+            brought = any(self.made_trees.get(way, index) < index for way in (*ways, lies))
+            through = any(way in self.made_links for way in ways)
             if brought or through or (itself and (how != "reads" or index in takes)):
                 self.deed("follows_own_link", path, "a path through a link that the same line makes")
 
@@ -153,20 +151,16 @@ class Findings:
 
     def path(self, how: str, found: Arg) -> None:
         """A word that names a path, or several."""
-        if found.lists_paths and not found.texts:
+        if not found.texts and found.lists_paths:
             if how == "reads":
                 self.listed(found.feed)
-            self.deed(
-                "reads" if how == "reads" else "unknown_word", found.written, "paths from a command's output"
-            )
-            return
-        if not found.texts:
+            kind = "reads" if how == "reads" else "unknown_word"
+            self.deed(kind, found.written, "paths from a command's output")
+        elif not found.texts:
             self.deed("unknown_word", found.written, "a path that is not known before the line runs")
-            return
-        if found.tilde:
+        elif found.tilde:
             self.outside(how, found.written)
-            return
-        for text in found.texts:
+        for text in () if found.tilde else found.texts:
             self.use(how, text)
             if text.startswith("@") and len(text) > 1:  # a file of further words, for some programs
                 self.use(how, text[1:])
@@ -228,26 +222,25 @@ class Findings:
 
     def unpacks(self, found: Arg, targets: Sequence[Arg]) -> None:
         """What an archive or a patch would write below the folders, as far as it is no ordinary place."""
-        written = {use.path for use in self.reading.uses if use.how in ("writes", "redirects", "moves")}
-        for text in found.texts:
-            for folder in dict.fromkeys(self.folders):
-                whole = posixpath.join(folder, text)
-                if self.world.look(whole).path in written or text in ("", "-") or found.glob:
-                    self.deed("not_looked_at", text, "an archive that cannot be looked at before")
-                    return
-                names = self.world.members(whole) if self.world.members is not None else None
-                if not self.writes_members(names or (), targets, folder):
-                    self.deed("not_looked_at", text, "an archive whose members are not all looked at")
-                    return
+        written = {use.path for use in self.reading.uses if use.how in _MAKES}
+        for text, folder in itertools.product(found.texts, dict.fromkeys(self.folders)):
+            whole = posixpath.join(folder, text)
+            if self.world.look(whole).path in written or text in ("", "-") or found.glob:
+                self.deed("not_looked_at", text, "an archive that cannot be looked at before")
+                return
+            names = self.world.members(whole) if self.world.members is not None else None
+            if not self.writes_members(names or (), targets, folder):
+                self.deed("not_looked_at", text, "an archive whose members are not all looked at")
+                return
 
     def writes_members(self, names: Sequence[str], targets: Sequence[Arg], folder: str = "") -> bool:
         """Note names in odd places that would be written below targets; False where there are too many."""
-        odd = 0
+        odd, places = 0, [text for item in targets for text in item.texts]
         for name in names:
             if name == TOO_MANY or odd > MAX_MEMBERS:
                 return False
-            for target in (form for item in targets for form in item.texts):
-                odd += self._odd_use("writes", posixpath.join(folder, target, name.lstrip("/") or "."))
+            for place in places:
+                odd += self._odd_use("writes", posixpath.join(folder, place, name.lstrip("/") or "."))
         return True
 
     def shows_members(self, text: str) -> None:
@@ -262,13 +255,13 @@ class Findings:
         """Note odd places that copies of the sources come to: in a folder under their own names if `named`,
         else at its place; `contents` says that a slash at the end means what is in a folder (rsync), and
         `parents` that names keep their folders."""
-        for text in (text for item in sources if not item.tilde for text in item.texts):
-            for folder in dict.fromkeys(self.folders):
-                start = posixpath.join(folder, text)
-                for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
-                    self._copied(source, folder, target, named, contents)
-                    for to in target.texts if parents else ():
-                        self._odd_use("writes", posixpath.join(folder, to, text))
+        texts = [text for item in sources if not item.tilde for text in item.texts]
+        for text, folder in itertools.product(texts, dict.fromkeys(self.folders)):
+            start = posixpath.join(folder, text)
+            for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
+                self._copied(source, folder, target, named, contents)
+                for to in target.texts if parents else ():
+                    self._odd_use("writes", posixpath.join(folder, to, text))
 
     def _copied(self, source: str, folder: str, target: Arg, named: bool, contents: bool) -> None:
         last = "" if contents and source.endswith("/") else posixpath.basename(source.rstrip("/"))
@@ -290,12 +283,11 @@ class Findings:
         bare = re.sub(r":(\([^)]*\)|/)", "", text, count=1) if text.startswith(":") else text
         if bare.startswith(":") or (bare == text and not re.search(r"[*?\[]", text)):
             return
+        bare = bare.casefold()
         below = [path for path, _ in self.world.below(".")] if self.world.below is not None else []
-        for path in (*_USUAL_SECRETS, *below):
-            matches = fnmatchcase(path.casefold(), bare.casefold()) or f"{path.casefold()}/".startswith(
-                f"{bare.casefold().rstrip('/')}/"
-            )
-            if matches and places.secret(path):
+        for path in filter(places.secret, (*_USUAL_SECRETS, *below)):
+            name = path.casefold()
+            if fnmatchcase(name, bare) or f"{name}/".startswith(f"{bare.rstrip('/')}/"):
                 self.reading.uses.append(Use(self.index, "reads", path, "secret"))
                 return
 
@@ -317,10 +309,8 @@ class Findings:
     def plain_paths(self, rest: Sequence[Arg], how: str = "reads") -> None:
         """Every word that could be a path is held to be one."""
         for item in rest:
-            if not item.texts:
-                if not (item.lists_paths or item.mild):
-                    self.deed("unknown_word", item.written, "a word that is not known before the line runs")
-                continue
+            if not (item.texts or item.lists_paths or item.mild):
+                self.deed("unknown_word", item.written, "a word that is not known before the line runs")
             for text in item.texts:
                 self.pathlike(item, text, how)
 
@@ -367,9 +357,7 @@ _COMPILERS = lists.names("findings", "compilers")
 def compiled_and_run(reading: Reading, run: set[str]) -> set[int]:
     """The compilers of the line whose output, made from files of the project alone, the line also runs."""
     found = {deed.index for deed in reading.deeds if deed.kind == "builds" and deed.about in _COMPILERS}
-    read = {use.index: True for use in reading.uses if use.how == "reads"}
-    for use in reading.uses:
-        if use.how == "reads" and use.path.rpartition("/")[2] == "-":
-            read[use.index] = False
+    read = [use for use in reading.uses if use.how == "reads"]
+    of_input = {use.index for use in read if use.path.rpartition("/")[2] == "-"}
     makes = {use.index for use in reading.uses if use.how == "writes" and use.path in run}
-    return {index for index in found & makes if read.get(index)}
+    return found & makes & {use.index for use in read} - of_input

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spak.commandline.judge import Judge
-from spak.commandline.words import Known, joined
-from spak.shell import Command, Line, Part, Text, Variable
+from spak.commandline.words import Known, joined, variables
+from spak.shell import Command, Line, Variable
 
 MAX_TURNS = 4
 """Walks of a loop before a variable that still changes counts as not known."""
@@ -86,8 +86,9 @@ class _Walk:
         judge, command = self.judge, self.line[place]
         judge.walked += 1
         before = dict(judge.known)
-        for name in _set_by_expansion(command):
-            judge.known.pop(name, None)
+        for part in variables(command):
+            if _SETS.match(part.text):
+                judge.known.pop(part.name, None)
         kept = dict(judge.known)
         if len(command.assignments) > 1:  # each value may rest on those before
             for assignment in command.assignments:
@@ -123,10 +124,9 @@ class _Walk:
         """The head and the lists of a compound, as its kind runs them."""
         judge = self.judge
         if kind in ("while", "until"):
-            condition = self.line[lists[0][0]]
-            if not (condition.words and condition.words[0].value == "read") and not _ends(self.line, lists):
-                name = condition.words[0].text if condition.words else kind
-                judge.deed("endless", name, "a loop whose end is not known")
+            words = self.line[lists[0][0]].words
+            if not (words and words[0].value == "read") and not _ends(self.line, lists):
+                judge.deed("endless", words[0].text if words else kind, "a loop whose end is not known")
         if kind in ("while", "until", "for"):
             judge.loops += 1
             self.loop(head, lists, level)
@@ -171,22 +171,21 @@ class _Walk:
     def loop(self, head: Items, lists: Pairs, level: int) -> None:
         """A loop, walked until nothing changes any more."""
         judge = self.judge
-        index, turn = judge.index, 0
-        while True:
-            turn += 1
+        index = judge.index
+        for turn in range(MAX_WALKED):
             judge.index = index
             start, folders = dict(judge.known), [*judge.folders]
             self.ones(head)
             self.lists(lists, level)
             judge.known = joined(start, judge.known, judge.known if judge.left is None else judge.left)
-            if turn > MAX_TURNS:
+            if turn >= MAX_TURNS:
                 judge.known = {name: found for name, found in judge.known.items() if start[name] == found}
             if (judge.known, judge.folders) == (start, folders):
                 return
-            if judge.walked > MAX_WALKED or turn > MAX_WALKED:
-                judge.deed("not_understood", "loop", "loops that change too much")
-                judge.known = {}
-                return
+            if judge.walked > MAX_WALKED:
+                break
+        judge.deed("not_understood", "loop", "loops that change too much")
+        judge.known = {}
 
 
 def _ends(line: tuple[Command, ...], lists: Pairs) -> bool:
@@ -213,15 +212,3 @@ def _items(line: tuple[Command, ...], start: int, end: int, level: int) -> Itera
         while inner and at < end and line[at].path[level : level + 1] == inner:
             at += 1
         yield first, at
-
-
-def _set_by_expansion(command: Command) -> Iterator[str]:
-    """The variables that `${name:=word}` sets."""
-    todo: list[Part] = [part for word in command.all_words() for part in word.parts]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Text):
-            continue
-        if isinstance(part, Variable) and _SETS.match(part.text):
-            yield part.name
-        todo += getattr(part, "parts", ())

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spak.commandline import kinds
-from spak.commandline.judge import Judge
-from spak.commandline.parsed import Parsed
+from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind, Option, When
 from spak.commandline.words import HERE, READERS_OF_PIPES, Arg
 
@@ -108,13 +107,10 @@ def _operands(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
         return
     if parsed.after and (not grammar.only or parsed.after[0].text in grammar.only):
         judge.run(parsed.after)
+    elif parsed.after:
+        judge.deed(grammar.otherwise, f"{grammar.name} {parsed.after[0].written}", "another program")
     else:
-        what, why = (
-            (f" {parsed.after[0].written}", "another program")
-            if parsed.after
-            else ("", "no command is written out")
-        )
-        judge.deed(grammar.otherwise, f"{grammar.name}{what}", why)
+        judge.deed(grammar.otherwise, grammar.name, "no command is written out")
 
 
 def place(
@@ -146,40 +142,36 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         rest = _spelled_out(grammar, rest)
     at = 0
     while at < len(rest):
-        item = rest[at]
-        text = item.text
+        item, text = rest[at], rest[at].text
+        counted = grammar.options.get(_COUNTED.sub(r"\1", item.written)) if not item.texts else None
         if commands is not None and _begins(grammar, commands, found, item):
             found.after = rest[at + (text == "--") :]
-            return found
+            break
         at += 1
         if text == "--":
             found.first_after_dashes = len(found.operands)
             found.operands += rest[at:]
             break
-        counted = _COUNTED.match(item.written) if not item.texts else None
-        if counted is not None and counted[1] in grammar.options:
-            found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
-            continue
-        if not _dashed(item):
-            if text is not None and text[:1] == "+" and text in grammar.options:
-                found.given.append((grammar.options[text], []))
-                continue
+        if counted is not None:
+            found.given.append((counted, [Arg(item.written, number=True)]))
+        elif text is not None and text[:1] == "+" and text in grammar.options:
+            found.given.append((grammar.options[text], []))
+        elif not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
             found.operands.append(item)
             if grammar.verbs or grammar.stops:
                 found.after = rest[at:]
                 found.operands += [] if grammar.verbs else rest[at:]
-                return found
-            continue
-        if text is None or (item.glob and not item.literal):
+                break
+        elif text is None or (item.glob and not item.literal):
             judge.deed("unknown_word", item.written, "a word that may be an option")
             found.fits = False
-            continue
-        at += _option(judge, grammar, found, item, text, rest[at:])
-        if grammar.ends and found.given and found.given[-1][0].name in grammar.ends:
-            found.after = rest[at:]
-            return found
+        else:
+            at += _option(judge, grammar, found, item, text, rest[at:])
+            if found.given and found.given[-1][0].name in grammar.ends:
+                found.after = rest[at:]
+                break
     return found
 
 
@@ -211,26 +203,30 @@ def _dashed(item: Arg) -> bool:
     return any(form.startswith("-") and len(form) > 1 for form in item.texts)
 
 
-def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str = "") -> int:
+def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str = "") -> None:
     found.fits = False
-    judge.deed(
-        "unknown_option",
-        f"{grammar.name} {item.written}",
-        why or f"the table of {grammar.name} does not list it",
-    )
-    return 0
+    why = why or f"the table of {grammar.name} does not list it"
+    judge.deed("unknown_option", f"{grammar.name} {item.written}", why)
 
 
 def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
     """Take one word that is an option or several; gives how many words after it are its values."""
     for option, value in _spelled(grammar, text):
         if option is None:
-            return _unknown(judge, grammar, found, item)
-        if value is None and option.kinds and option.form != "?":
-            return _take(judge, grammar, found, item, option, rest)
+            _unknown(judge, grammar, found, item)
+            break
+        if value is None and option.form != "?":
+            values = rest[: len(option.kinds)]
+            found.given.append((option, values))
+            if len(values) < len(option.kinds):
+                _unknown(judge, grammar, found, item, "its value is missing")
+            if option.kinds:
+                return len(option.kinds)
+            continue
         found.given.append((option, [] if value is None else [_part(item, value)]))
         if value is not None and len(option.kinds) != 1:
-            return _unknown(judge, grammar, found, item, "it takes no value")
+            _unknown(judge, grammar, found, item, "it takes no value")
+            break
     return 0
 
 
@@ -251,14 +247,13 @@ def _long(grammar: Grammar, text: str) -> tuple[Option | None, str | None]:
     name, sign, value = text.partition("=")
     options, single = grammar.options, grammar.style == "single" and not text.startswith("--")
     plain = options.get(name)
-    if sign:
-        joined = options.get(name + "=") or plain
-        if joined is not None and joined.kinds and (joined.form == "=" or not single):
-            return joined, value
-    elif plain is not None and plain.form != "=":
+    joined = options.get(name + "=") or plain
+    if sign and joined is not None and joined.kinds and (joined.form == "=" or not single):
+        return joined, value
+    if not sign and plain is not None and plain.form != "=":
         return plain, None
-    sizes = range(len(text) - 1, 1, -1) if not text.startswith("--") else ()
-    for size, option in ((size, options.get(text[:size])) for size in sizes):
+    for size in range(len(text) - 1, 1, -1) if not text.startswith("--") else ():
+        option = options.get(text[:size])
         if option and option.kinds and (option.form == "?" or (size == 2 and single and not option.form)):
             return option, text[size:]
     return None, None
@@ -275,14 +270,6 @@ def _cluster(grammar: Grammar, text: str) -> Iterator[tuple[Option | None, str |
         yield option, value or None
         if value:
             return
-
-
-def _take(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, option: Option, rest: list[Arg]) -> int:
-    count = len(option.kinds)
-    found.given.append((option, rest[:count]))
-    if len(rest) < count:
-        _unknown(judge, grammar, found, item, "its value is missing")
-    return count
 
 
 def _part(item: Arg, value: str) -> Arg:

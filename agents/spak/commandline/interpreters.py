@@ -12,8 +12,7 @@ import sys
 
 from spak.commandline import flow, kinds, lists, pythontext, table
 from spak.commandline.interpret import interpret
-from spak.commandline.judge import Judge
-from spak.commandline.parsed import Parsed
+from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import Arg, texts_of
 from spak.errors import UserError

@@ -14,30 +14,47 @@ from dataclasses import dataclass, field, replace
 
 from spak.commandline import environment, lists, places, table
 from spak.commandline.findings import Findings, Reading
-from spak.commandline.parsed import Parsed
-from spak.commandline.table import Grammar
-from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, joined, spread, words
+from spak.commandline.table import Grammar, Option
+from spak.commandline.words import (
+    READERS_OF_PIPES,
+    Arg,
+    Known,
+    arg,
+    combined,
+    joined,
+    spread,
+    variables,
+)
 from spak.commandline.world import Eyes as World
-from spak.shell import Command, Substitution, Variable, Word
+from spak.shell import Command, Redirection, Substitution, Word
 
 MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
-_BINDERS = frozenset(["read", "export", "local", "unset"])
-"""Programs of a shell that set variables, and that the judge permits."""
-
 _SECRET = lists.pattern("findings", "secret_variables", re.IGNORECASE)
-_COMPARES = words("= == != =~ < > -eq -ne -lt -le -gt -ge")
-
-_OWN = re.compile(
-    r"(_|RANDOM|SECONDS|LINENO|PWD|OLDPWD|REPLY|OPT(ARG|IND|ERR)|DIRSTACK|FUNCNAME|PIPESTATUS|PPID|E?UID|GROUPS|"
-    r"SRANDOM|(BASH|COMP|EPOCH|HIST).*)\Z"
-)
+_BINDERS, _KEEPING, _COMPARES = (lists.names("judge", key) for key in ("binders", "keeping", "compares"))
+_OWN = lists.pattern("words", "set_by_shells")
 
 
-def sets_itself(name: str) -> bool:
-    """True for a variable that a shell changes by itself."""
-    return _OWN.match(name) is not None
+@dataclass(slots=True)
+class Parsed:
+    """The words of a command, sorted by its table."""
+
+    given: list[tuple[Option, list[Arg]]] = field(default_factory=list)
+    operands: list[Arg] = field(default_factory=list)
+    after: list[Arg] = field(default_factory=list)
+    """The words that are not looked at: a verb's, or another command's."""
+    fits: bool = True
+    first_after_dashes: int = -1
+    """Which operand is the first after `--`; -1 without one."""
+
+    def names(self) -> set[str]:
+        """The options that were given."""
+        return {option.name for option, _ in self.given}
+
+    def values(self, *names: str) -> list[Arg]:
+        """The values of some options, in the order given."""
+        return [value for option, values in self.given if option.name in names for value in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +117,18 @@ class Judge(Findings):
 
     def bound(self, args: Sequence[Arg]) -> None:
         """`read`, `export` and their kin leave variables that are not known."""
-        if args[0].text in ("break", "continue"):
+        first = args[0].text
+        if first in ("break", "continue"):
             self.left = joined(self.known if self.left is None else self.left, self.known)
-        if args[0].text == "printf" and len(args) > 1 and (args[1].text or "-v").startswith("-v"):
+        if first == "printf" and len(args) > 1 and (args[1].text or "-v").startswith("-v"):
             found = args[1] if args[1].text != "-v" else args[2] if len(args) > 2 else args[0]
             self._unknown(found, (found.text or "").removeprefix("-v"))
-        for item in args[1:] if args[0].text in _BINDERS else ():
-            for text in item.texts:
-                name, sign, _ = text.partition("=")
-                if sign or args[0].text != "export":
+        for item in args[1:] if first in _BINDERS else ():
+            for name, sign, _ in (text.partition("=") for text in item.texts):
+                if sign or first != "export":
                     # `-ra name` may be written as one word
                     for start in range(len(name)) if name.startswith("-") else [0]:
-                        self._unknown(item, name[start:].rstrip("+"), args[0].text == "read")
+                        self._unknown(item, name[start:].rstrip("+"), first == "read")
             if not item.texts:
                 self.known = {}
 
@@ -127,33 +144,26 @@ class Judge(Findings):
         """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
         folder that it is in: where these differ nothing is known."""
         targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
-        back = len(targets) == 1 and re.match(r"-\Z|[-+]\d+\Z", targets[0].text or "") is not None
+        goal = targets[0].text if len(targets) == 1 and not targets[0].glob else None
+        back = goal is not None and re.match(r"-\Z|[-+]\d+\Z", goal) is not None
         if (name == "popd" or back) and len(self.been) > 1:  # to one of those before
             self.deed("computes", name)
             self._enter(list(self.been))
             return
-        if len(targets) != 1 or targets[0].text is None or targets[0].glob or back or name == "popd":
+        if goal is None or back or name == "popd":
             self.deed("unknown_word", name, "a folder that is not written out")
             return
         self.deed("computes", name)
-        goal = targets[0].text
-        stays = [
-            f"{old}/{goal}" for old in self.folders if self.world.look(f"./{old}/{goal}").place == "inside"
-        ]
-        if not (
-            self.last and stays and set(goal.rstrip("/").split("/")) == {".."}
-        ):  # back, and nothing is done there
-            self.path("reads", targets[0])
+        stays = any(self.world.look(f"./{old}/{goal}").place == "inside" for old in self.folders)
+        if not (self.last and stays and set(goal.rstrip("/").split("/")) == {".."}):
+            self.path("reads", targets[0])  # else it goes back, and nothing is done there
         moved = []
         for old in self.folders:
             whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
             named = posixpath.normpath(whole) if goal else old
-            by_kernel, by_name = self.world.look(whole or "."), self.world.look(named or ".")
-            if (
-                ".." in whole
-                and (by_kernel.place, by_kernel.path) != (by_name.place, by_name.path)
-                and "inside" in (by_kernel.place, by_name.place)
-            ):
+            looked = [self.world.look(path or ".") for path in (whole, named)]
+            by_kernel, by_name = ((seen.place, seen.path) for seen in looked)
+            if ".." in whole and by_kernel != by_name and "inside" in (by_kernel[0], by_name[0]):
                 self.deed("not_understood", goal, "a folder that a link leads to, and above it")
             moved.append("" if named == "." else named)
         self._enter([*self.folders, *moved] if self.loose else moved)
@@ -182,42 +192,32 @@ class Judge(Findings):
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
             head = bool(command.path) and command.path[-1][0] == "for"
-            whole = [arg(word, self.known, head) for word in assignment.values]
-            self._odd(whole)
-            values = (
-                [form for word in assignment.values for form in spread(word, self.known)] if head else whole
-            )
-            if not assignment.name:
+            values = [arg(word, self.known, head) for word in assignment.values]
+            self._odd(values)
+            if head:
+                values = [form for word in assignment.values for form in spread(word, self.known)]
+            if assignment.name:
+                self.assign(assignment.name, values, bool(command.words), assignment.append)
+            else:
                 self._odd(values)
-                continue
-            self.assign(assignment.name, values, bool(command.words), assignment.append)
         self.stdin = self.body = None
-        self.fed = command.operator in ("|", "|&")
+        piped = command.operator in ("|", "|&")
+        self.fed = piped
         self._secrets(command)
         for redirection in command.redirections:
-            if redirection.op.startswith("<") and redirection.fd in ("", "0"):  # the last one counts
-                self.fed = True
-                self.stdin = arg(redirection.target, self.known) if redirection.op == "<" else None
-                self.body = arg(redirection.body, self.known).text if redirection.body is not None else None
-            self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
-            if redirection.op == "<" and _reads_output(command, redirection.target):
-                continue  # what a command, itself judged, prints
-            self._redirect(redirection.op, redirection.fd, redirection.target, redirection.body)
+            self._redirect(command, redirection)
         args = [item for word in command.words for item in spread(word, self.known)]
         self._odd(args)
         if not args:
-            if not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections):
-                self.deed("writes", "redirection", "an empty file")
-            else:
-                self.deed("computes", "assignment")
-            return
-        if command.operator in ("|", "|&") and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
+            empties = not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections)
+            what = ("writes", "redirection", "an empty file") if empties else ("computes", "assignment")
+            self.deed(*what)
+        elif piped and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
-            return
-        self.run(args)
-        if args[0].text in _KEEPING:  # shells differ about what stays set after these
-            for assignment in command.assignments:
-                self.known.pop(assignment.name, None)
+        else:
+            self.run(args)
+            for assignment in command.assignments if args[0].text in _KEEPING else ():
+                self.known.pop(assignment.name, None)  # shells differ about what stays set after these
 
     def _secrets(self, command: Command) -> None:
         """Notes variables that are called as secrets are, unless the line gave them their value or only asks
@@ -225,13 +225,9 @@ class Judge(Findings):
         texts = [word.value for word in command.words]
         if texts[:1] in (["["], ["[["], ["test"]) and not _COMPARES & set(texts):
             return
-        todo = [part for word in command.all_words() for part in word.parts]
-        while todo:
-            part = todo.pop()
-            todo += getattr(part, "parts", ())
-            if not isinstance(part, Variable) or part.name in self.known or not _SECRET.match(part.name):
-                continue
-            if not re.match(r"\$\{(#|\w+:?\+)", part.text):
+        for part in variables(command):
+            asks = re.match(r"\$\{(#|\w+:?\+)", part.text)
+            if part.name not in self.known and _SECRET.match(part.name) and not asks:
                 self.deed("shows_environment", part.text, "a variable whose name is that of a secret")
 
     def _odd(self, args: list[Arg]) -> None:
@@ -245,30 +241,14 @@ class Judge(Findings):
             why = "a value that is not known before the line runs"
         if why is not None and not (for_one is False and not environment.matters(name)):
             self.deed("sets_environment", name, why)
-        texts = tuple(text for value in values for text in value.texts)
         if for_one or environment.is_path_list(name):
-            self.paths_of(name, texts)
-        if for_one:
+            self.paths_of(name, [text for value in values for text in value.texts])
+        if for_one or _OWN.fullmatch(name):  # which a shell changes by itself
             return
-        if sets_itself(name):
-            return
-        certain = bool(values) and all(value.texts for value in values) and not append
-        self.known[name] = Arg(
-            "$" + name,
-            texts if certain else (),
-            any(value.glob for value in values),
-            any(value.tilde for value in values),
-            bool(values) and all(value.lists_paths for value in values),
-            all(value.mild or value.texts for value in values),
-            literal=False,
-            number=bool(values) and not append and all(is_number(value) for value in values),
-            here=any(value.here for value in values),
-            feed=tuple(command for value in values for command in value.feed),
-        )
-        if any(
-            not value.texts and not value.number and ".." in value.written and "{" in value.written
-            for value in values
-        ):
+        found = combined("$" + name, values)
+        self.known[name] = replace(found, texts=(), number=False) if append else found
+        ranges = (value.written for value in values if not (value.texts or value.number))
+        if any(".." in written and "{" in written for written in ranges):
             self.deed("wastes", name, "a range that is long or not understood")
 
     def paths_of(self, name: str, values: Sequence[str]) -> None:
@@ -279,26 +259,26 @@ class Judge(Findings):
             if part != f"${name}":
                 self.path("runs", Arg(part, (part,), tilde=part.startswith("~")))
 
-    def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
-        assert isinstance(target, Word)
-        if op in ("<<", "<<-", "<<<"):
+    def _redirect(self, command: Command, found: Redirection) -> None:
+        op, target = found.op, arg(found.target, self.known)
+        body = arg(found.body, self.known) if found.body is not None else Arg("")
+        if op.startswith("<") and found.fd in ("", "0"):  # the last one counts
+            self.fed = True
+            self.stdin, self.body = target if op == "<" else None, body.text
+        self._odd([target, body])
+        duplicates = op in (">&", "<&") and target.text is not None and re.match(r"\d?-?\Z", target.text)
+        if op in ("<<", "<<-", "<<<") or duplicates or (op == "<" and _reads_output(command, found.target)):
             return
-        found = arg(target, self.known)
-        if op in (">&", "<&") and found.text is not None and re.match(r"\d?-?\Z", found.text):
-            return
-        if fd.startswith("{"):
-            self.deed("not_understood", fd, "a redirection into a variable")
-        if any(not hasattr(part, "value") and hasattr(part, "line") for part in target.parts):
-            self.deed("not_understood", target.text, "a redirection into another command")
-            return
-        how = "reads" if op in ("<", "<&") else "writes"
-        if found.text is not None and re.match(r"/dev/(tcp|udp)/", found.text):
-            self.deed("connects", found.text, "a network connection of the shell")
-            return
-        if found.glob:
-            self.deed("unknown_word", found.written, "a pattern as the target of a redirection")
-            return
-        self.path("redirects" if how == "writes" else how, found)
+        if found.fd.startswith("{"):
+            self.deed("not_understood", found.fd, "a redirection into a variable")
+        if any(isinstance(part, Substitution) for part in found.target.parts):
+            self.deed("not_understood", found.target.text, "a redirection into another command")
+        elif target.text is not None and re.match(r"/dev/(tcp|udp)/", target.text):
+            self.deed("connects", target.text, "a network connection of the shell")
+        elif target.glob:
+            self.deed("unknown_word", target.written, "a pattern as the target of a redirection")
+        else:
+            self.path("reads" if op in ("<", "<&") else "redirects", target)
 
     # ---- one command
 
@@ -313,32 +293,23 @@ class Judge(Findings):
         self.wrapped -= 1
 
     def _run(self, args: Sequence[Arg]) -> None:
-        head = args[0]
-        name = head.text
-        if name is None or not head.literal or head.glob or head.tilde:
+        head, rest = args[0], list(args[1:])
+        if head.text is None or not head.literal or head.glob or head.tilde:
             self.deed("unknown_word", head.written, "the name of the program is not written out")
             return
-        if re.match(r"[A-Za-z_]\w*\+?=", name):  # `time` is a word of the shell, after which it assigns
-            self.deed("not_understood", name, "an assignment where a program should be")
-            return
-        rest = list(args[1:])
-        if "/" in name:
-            folder, _, last = name.rpartition("/")
-            if folder + "/" in STANDARD_FOLDERS:
-                name = last
-            else:
-                self._own_program(name, last, rest)
-                return
-        if name in ("cd", "pushd", "popd"):
-            self.change_folder(name, rest)
-            return
+        folder, slash, name = head.text.rpartition("/")
         listed = self.programs.grammar(name)
-        if listed is not None:
+        if re.match(r"[A-Za-z_]\w*\+?=", head.text):  # `time` is a word of the shell, after which it assigns
+            self.deed("not_understood", head.text, "an assignment where a program should be")
+        elif slash and folder + slash not in STANDARD_FOLDERS:
+            self._own_program(head.text, name, rest)
+        elif name in ("cd", "pushd", "popd"):
+            self.change_folder(name, rest)
+        elif listed is not None:
             if listed.name == "git":
                 self.own_repository(".")
             self.programs.interpret(self, listed, rest)
-            return
-        if self.only_asks(rest):
+        elif self.only_asks(rest):
             self.deed("computes", name, "a version or a help text")
         else:
             self.deed("unknown_binary", name, "nothing is known about this program")
@@ -350,13 +321,12 @@ class Judge(Findings):
         self.use("runs", name)
         if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
             self.run([Arg(last, (last,)), *rest])
-            return
-        if places.is_data(name):
+        elif places.is_data(name):
             self.deed("executes", name, "a file of text or data is run as a program")
-            return
-        self.deed("builds", name, "the project's own program")
-        self.takes_code(name, rest)
-        self.plain_paths(rest)
+        else:
+            self.deed("builds", name, "the project's own program")
+            self.takes_code(name, rest)
+            self.plain_paths(rest)
 
     def takes_code(self, name: str, rest: Sequence[Arg]) -> None:
         """Notes code that a program of the project is given: in a word, or as its input."""
@@ -367,7 +337,6 @@ class Judge(Findings):
 
 _TAKES_CODE = lists.names("languages", "takes_code")
 STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
-_KEEPING = words(": . break continue exit export readonly return set shift times trap unset")
 
 
 def _reads_output(command: Command, target: Word) -> bool:

@@ -34,8 +34,7 @@ from fnmatch import fnmatchcase
 
 from spak.commandline import environment, lists, places, scripts
 from spak.commandline.findings import SAFE_DEVICES
-from spak.commandline.judge import Judge
-from spak.commandline.parsed import Parsed
+from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import HERE, Arg, texts_of, words
 
@@ -139,9 +138,9 @@ def _word(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
 def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The project's own program; a text or data file is none, whatever it holds."""
     _path(judge, grammar, "runs", item)
-    judge.takes_code(f"{grammar.name} {item.written}", [word for word in parsed.operands if word is not item])
+    what = f"{grammar.name} {item.written}"
+    judge.takes_code(what, [word for word in parsed.operands if word is not item])
     if any(map(places.is_data, item.texts)):
-        what = f"{grammar.name} {item.written}"
         judge.deed("executes", what, "a file of text or data is run as a program")
     elif grammar.does != "builds":
         judge.deed("builds", grammar.name)
@@ -160,11 +159,8 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
         if at:  # what a commit or the index holds under the name
             judge.tree(Arg(at[1], (at[1],)), False)
         judge.pathspec(text)
-    if (
-        any(places.secret(text) for text in item.texts)
-        or item.tilde
-        or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
-    ):
+    leads = [text for text in item.texts if places.secret(text) or re.match(r"/|\.\.(/|\Z)|.*/\.\./", text)]
+    if leads or item.tilde:
         judge.path("reads", item)
     elif after_dashes or kind.detail == "tree":
         judge.path("tracks", item)
@@ -201,8 +197,9 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         judge.plain_paths([item])
         for name in item.texts:  # which a rule of make's own may write
             judge.writes_members([name], [HERE])
-        elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
-        if elsewhere and not _names_folder(parsed):
+        named = any(re.match(r"(DESTDIR|PREFIX|prefix)=.", word) for word in texts_of(parsed.operands))
+        elsewhere = not (named or "-n" in parsed.names())
+        if re.match(r"(un)?install([-_/].*)?\Z", text or "") and elsewhere:
             judge.deed("installs", f"{grammar.name} install", "it installs outside of the workspace")
         return
     key, _, value = text.partition("=")
@@ -213,11 +210,6 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         judge.deed("sets_environment", key, why or "a value that make hands to a shell")
     else:
         judge.pathlike(item, value)
-
-
-def _names_folder(parsed: Parsed) -> bool:
-    texts = [item.text or "" for item in parsed.operands]
-    return "-n" in parsed.names() or any(re.match(r"(DESTDIR|PREFIX|prefix)=.", text) for text in texts)
 
 
 def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -237,10 +229,9 @@ def _may_include(code: str | None) -> bool:
 def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The end of the names of copies: no name that it makes is one that says what is run."""
     _formed(judge, grammar, kind, item, parsed, option)
-    for operand in parsed.operands:
-        names = {posixpath.basename(text) for text in operand.texts} - {""}
-        for name in sorted(names):
-            judge.use("writes", name + (item.text or ""))
+    names = {posixpath.basename(text) for operand in parsed.operands for text in operand.texts}
+    for name in sorted(names - {""}):
+        judge.use("writes", name + (item.text or ""))
 
 
 def _stem(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -262,10 +253,9 @@ def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     never = [text for name, text in shown if name == "exclude" and text]
 
     def kept(path: str) -> bool:
-        last = path.rpartition("/")[2]
-        if only and not any(fnmatchcase(last, pattern) for pattern in only):
-            return False
-        return not any(fnmatchcase(part, pattern) for part in path.split("/") for pattern in never)
+        *_, last = parts = path.split("/")
+        shown = not only or any(fnmatchcase(last, pattern) for pattern in only)
+        return shown and not any(fnmatchcase(part, pattern) for part in parts for pattern in never)
 
     if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
         texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]

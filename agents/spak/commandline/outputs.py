@@ -21,16 +21,11 @@ _KEEPS = lists.names("outputs", "keeps")
 def lists_paths(commands: Sequence[Command]) -> bool:
     """True when a pipeline prints paths below the workspace and nothing else."""
     for index, command in enumerate(commands):
-        if command.within or command.redirections:
-            return False
-        if index == 0 and any(not isinstance(part, Text) for word in command.words for part in word.parts):
-            return False
         words = [word.value or word.text for word in command.words]
-        if not words or (index and command.operator != "|"):
+        if not words or command.within or command.redirections:
             return False
-        if index == 0 and not _lists(words):
-            return False
-        if index and not _keeps(words):
+        expands = any(not isinstance(part, Text) for word in command.words for part in word.parts)
+        if not (_keeps(words) and command.operator == "|" if index else _lists(words) and not expands):
             return False
     return bool(commands)
 
@@ -39,15 +34,9 @@ def _lists(words: list[str]) -> bool:
     name, rest = words[0], words[1:]
     if name == "git" and rest:
         name, rest = f"git {rest[0]}", rest[1:]
-    allowed = _LISTS.get(name)
-    if allowed is None:
-        return False
-    options = [word for word in rest[: rest.index("--")] if word] if "--" in rest else rest
-    options = [word for word in options if word.startswith("-")]
-    needed = _NEEDS.get(name)
-    return all(re.fullmatch(allowed, word) for word in options) and (
-        needed is None or any(re.fullmatch(needed, word) for word in options)
-    )
+    options = [word for word in rest[: rest.index("--") if "--" in rest else None] if word.startswith("-")]
+    fits = name in _LISTS and all(re.fullmatch(_LISTS[name], word) for word in options)
+    return fits and (name not in _NEEDS or any(re.fullmatch(_NEEDS[name], word) for word in options))
 
 
 def _keeps(words: list[str]) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from spak.commandline import lists
 from spak.commandline.world import Seen
-
-_DATA = lists.pattern("places", "data", re.IGNORECASE)
 
 _BEFORE = lists.pattern("places", "copy_before").pattern
 _AFTER = lists.pattern("places", "copy_after").pattern
@@ -37,56 +36,46 @@ SECRET_PATHS = (
     rf"|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
 )
 """All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
-_IS_CODE = re.compile(_CODE, re.IGNORECASE)
-_IS_SECRET = re.compile(rf"(?!(?:{_CODE})\Z){_SECRET}", re.IGNORECASE)
-_IS_SECRET_BELOW = re.compile(_SECRET_BELOW, re.IGNORECASE)
-_IS_SECRET_FOLDER = re.compile(_SECRET_FOLDERS, re.IGNORECASE)
-_IS_KEPT = re.compile(_KEPT, re.IGNORECASE)
-_IS_PEM = re.compile(_with_copies(r".*\.pem"), re.IGNORECASE)
-_CONTROL = lists.pattern("places", "control", re.IGNORECASE)
+
+
+def _fits(pattern: str) -> Callable[[str], bool]:
+    found = re.compile(pattern, re.IGNORECASE)
+    return lambda name: found.fullmatch(name) is not None
+
+
+secret_name = lru_cache(1 << 16)(_fits(rf"(?!(?:{_CODE})\Z){_SECRET}"))
+"""Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
+secret_folder = _fits(_SECRET_FOLDERS)
+"""Whether all that lies in a folder of that name is secret."""
+keeps_secrets = _fits(_KEPT)
+"""Whether what lies in a folder of that name is secret but for code."""
+is_code = _fits(_CODE)
+"""Whether the name is one of code or of a page, which no folder makes a secret."""
+may_be_public = _fits(_with_copies(r".*\.pem"))
+"""Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
+controls = _fits(lists.pattern("places", "control").pattern)
+"""Whether a file of that name says what is run."""
+is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
+"""Whether a name is one of text or data, which is no program."""
+_is_secret_below = _fits(_SECRET_BELOW)
+_is_generated = _fits(lists.pattern("places", "generated").pattern)
+_is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
+_at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
-_AT_ROOT = lists.pattern("places", "control_at_root", re.IGNORECASE)
-_ORDINARY_DOTS = lists.pattern("places", "ordinary_dots", re.IGNORECASE)
-_GENERATED = lists.pattern("places", "generated", re.IGNORECASE)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def generated(path: str) -> bool:
     """True for what a build makes again, and for what lies in a folder of such things."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    return any(_GENERATED.fullmatch(part) for part in parts[:-1]) or bool(
-        parts and _GENERATED.fullmatch(parts[-1])
-    )
-
-
-@lru_cache(1 << 16)
-def secret_name(name: str) -> bool:
-    """Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
-    return _IS_SECRET.fullmatch(name) is not None
+    return any(map(_is_generated, _parts(path)))
 
 
 def secret_below(folder: str, name: str) -> bool:
     """Whether a file of that name is one of secrets because it lies right below a folder of that name."""
-    return _IS_SECRET_BELOW.fullmatch(f"{folder}/{name}") is not None
-
-
-def secret_folder(name: str) -> bool:
-    """Whether all that lies in a folder of that name is secret."""
-    return _IS_SECRET_FOLDER.fullmatch(name) is not None
-
-
-def keeps_secrets(name: str) -> bool:
-    """Whether what lies in a folder of that name is secret but for code."""
-    return _IS_KEPT.fullmatch(name) is not None
-
-
-def is_code(name: str) -> bool:
-    """Whether the name is one of code or of a page, which no folder makes a secret."""
-    return _IS_CODE.fullmatch(name) is not None
-
-
-def may_be_public(name: str) -> bool:
-    """Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
-    return _IS_PEM.fullmatch(name) is not None
+    return _is_secret_below(f"{folder}/{name}")
 
 
 def of_git(name: str) -> bool:
@@ -96,12 +85,12 @@ def of_git(name: str) -> bool:
 
 def secret(path: str) -> bool:
     """True for a file that holds secrets, by its name or by that of a folder above it."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    return bool(parts) and (
-        secret_name(parts[-1])
-        or secret_below("/".join(parts[-2:-1]), parts[-1])
-        or any(map(secret_folder, parts))
-        or (any(map(keeps_secrets, parts[:-1])) and not is_code(parts[-1]))
+    *folders, name = _parts(path) or [""]
+    return (
+        secret_name(name)
+        or secret_below("/".join(folders[-1:]), name)
+        or any(map(secret_folder, (*folders, name)))
+        or (any(map(keeps_secrets, folders)) and not is_code(name))
     )
 
 
@@ -109,8 +98,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
         return seen.place
-    parts = [part for part in seen.path.split("/") if part not in ("", ".")]
-    lowered = [part.casefold() for part in parts]
+    parts = _parts(seen.path)
     if any(map(of_git, parts)):
         return "git"
     if not parts:
@@ -120,25 +108,12 @@ def place(seen: Seen, how: str, asked: str) -> str:
     if secret(seen.path):
         return "secret"
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
-    if hidden or _CONTROL_FOLDERS & set(lowered) or controls(parts[-1]) or _AT_ROOT.fullmatch(seen.path):
+    folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
+    if hidden or folders or controls(parts[-1]) or _at_root(seen.path):
         return "control"
-    if generated(seen.path):
-        return "generated"
-    return "inside"
+    return "generated" if generated(seen.path) else "inside"
 
 
 def _of_settings(name: str) -> bool:
     """Whether a name begins with a dot and is none of those that say nothing of what is run."""
-    return re.match(r"\.[^.]", name) is not None and not (
-        _ORDINARY_DOTS.fullmatch(name) or _GENERATED.fullmatch(name)
-    )
-
-
-def controls(name: str) -> bool:
-    """Whether a file of that name says what is run."""
-    return _CONTROL.fullmatch(name) is not None
-
-
-def is_data(name: str) -> bool:
-    """Whether a name is one of text or data, which is no program."""
-    return _DATA.match(name) is not None
+    return re.match(r"\.[^.]", name) is not None and not (_is_ordinary(name) or _is_generated(name))

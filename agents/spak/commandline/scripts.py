@@ -9,9 +9,8 @@ is never called harmless.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from spak.commandline import lists
 
@@ -31,10 +30,9 @@ _AWK_EITHER = re.compile(r"(\+\+|--|\blength)[ \t]*\Z")
 def why(language: str, text: str) -> str | None:
     """Why a text of a language does more than compute; None when it does not."""
     found = lists.section("scripts")[language]
-    bare: str | None = text
-    if language == "awk":
-        bare = _awk_bare(text)
-    if bare is None or ("only" in found and not _only(language).fullmatch(text)):
+    bare = _awk_bare(text) if language == "awk" else text
+    fits = "only" not in found or any(rule.fullmatch(text) for rule, _ in _rules(language, "only"))
+    if bare is None or not fits:
         return str(found["unknown"])
     held = _held(_rules(language, "anywhere"), text) or _held(_rules(language, "never"), bare)
     return held or (
@@ -45,22 +43,16 @@ def why(language: str, text: str) -> str | None:
 @cache
 def _rules(language: str, key: str) -> Rules:
     found = lists.section("scripts")[language]
-    return tuple((re.compile(_whole(found, pattern)), reason) for pattern, reason in found.get(key, ()))
+    parts: Mapping[str, str] = found.get("parts", {})
+    rules = []
+    for pattern, reason in found.get(key, ()):
+        for name, part in parts.items():
+            pattern = pattern.replace(f"{{{name}}}", part)
+        rules.append((re.compile(pattern), reason))
+    return tuple(rules)
 
 
-@cache
-def _only(language: str) -> re.Pattern[str]:
-    found = lists.section("scripts")[language]
-    return re.compile("|".join(_whole(found, line) for line in found["only"].splitlines()))
-
-
-def _whole(found: Mapping[str, Any], pattern: str) -> str:
-    for name, part in found.get("parts", {}).items():
-        pattern = pattern.replace(f"{{{name}}}", part)
-    return pattern
-
-
-def _held(rules: Iterable[tuple[re.Pattern[str], str]], text: str) -> str | None:
+def _held(rules: Rules, text: str) -> str | None:
     return next((reason for pattern, reason in rules if pattern.search(text)), None)
 
 

@@ -122,15 +122,29 @@ class Grammar:
 def grammar(name: str) -> Grammar | None:
     """The grammar of a program, None where no table has one."""
     text = _sections().get(name)
-    if text is None:
-        return None
-    section = next(iter(tomllib.loads(text).values()))
-    return made(name, section)
+    return None if text is None else made(name, next(iter(tomllib.loads(text).values())))
 
 
-def made(name: str, section: Mapping[str, Any], added: bool = False) -> Grammar:
-    """The grammar of a section. Raises: KeyError, ValueError, TypeError, AttributeError, re.error."""
-    return _grammar(name, section, {"added": added})
+def made(name: str, section: Mapping[str, Any], above: Mapping[str, Any] = MappingProxyType({})) -> Grammar:
+    """The grammar of a section. `above` holds what a verb has from its program: the groups, and options where
+    it inherits them. Raises: KeyError, ValueError, TypeError, AttributeError, re.error."""
+    groups = {**above.get("groups", {}), **section.get("groups", {})}
+    options: dict[str, Option] = dict(above.get("options", {}))
+    members = _members(section)
+    for group in map(groups.__getitem__, section.get("use", "").split()):
+        options |= _options(group)
+        members = _members({"operands": group.get("operands", ())}) | members
+    options |= _options(section)
+    members["style"] = section.get("style", above.get("style", ""))
+    members["added"] = above.get("added", False)
+    handed = {**members, "groups": groups, "options": options if section.get("inherit") else {}}
+    verbs: dict[str, Grammar] = {}
+    for spelled, inner in section.get("verbs", {}).items():
+        read = made(name, inner, handed)
+        verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
+    return Grammar(
+        name, options=options, verbs=verbs, when=tuple(map(_when, section.get("when", ()))), **members
+    )
 
 
 def every(grammar: Grammar) -> Iterator[Grammar]:
@@ -188,27 +202,6 @@ def _sections() -> dict[str, str]:
             for name in (head[1].strip('"'), *(names[1].split() if names else ())):
                 found[name] = section
     return found
-
-
-def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) -> Grammar:
-    """`above` holds what a verb has from its program: the groups, and options where it inherits them."""
-    groups = {**above.get("groups", {}), **section.get("groups", {})}
-    options: dict[str, Option] = dict(above.get("options", {}))
-    members = _members(section)
-    for group in map(groups.__getitem__, section.get("use", "").split()):
-        options |= _options(group)
-        members = _members({"operands": group.get("operands", ())}) | members
-    options |= _options(section)
-    members["style"] = section.get("style", above.get("style", ""))
-    members["added"] = above["added"]
-    handed = {**members, "groups": groups, "options": options if section.get("inherit") else {}}
-    verbs: dict[str, Grammar] = {}
-    for spelled, inner in section.get("verbs", {}).items():
-        read = _grammar(name, inner, handed)
-        verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
-    return Grammar(
-        name, options=options, verbs=verbs, when=tuple(map(_when, section.get("when", ()))), **members
-    )
 
 
 def _options(section: Mapping[str, Any]) -> dict[str, Option]:

@@ -193,38 +193,30 @@ def _deletes(judge: Judge, chosen: Chosen) -> None:
 def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     """Only readers, and only of paths that a command before it lists."""
     parsed = parse(judge, grammar, rest)
-    inner = parsed.after
-    if not inner:
-        judge.deed("computes", "xargs")
-        return
-    start = len(judge.before)
+    inner, start = parsed.after, len(judge.before)
     while start and judge.before[start - 1].operator == "|":
         start -= 1
     feed = tuple(judge.before[start - 1 :]) if start else ()
-    first = (inner[0].text or "").rpartition("/")[2]
-    if not _takes_paths(first, inner):
+    first = (inner[0].text or "").rpartition("/")[2] if inner else ""
+    cut = any(value.text != "\\n" for value in parsed.values("-d")) or parsed.values("-I", "-i")
+    printed = [] if cut else _echoed(judge, feed)
+    shows = first in ("echo", "basename", "dirname", "printf")
+    if inner and not _takes_paths(first, inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
-        return
-    printed = _echoed(judge, feed)
-    cut = any(value.text != "\\n" for value in parsed.values("-d"))
-    if printed and not cut and not parsed.values("-I", "-i"):
-        judge.deed("computes", "xargs")
-        judge.run([*inner, *printed])
-        return
-    if first not in ("echo", "basename", "dirname", "printf") and not (feed and lists_paths(feed)):
+    elif inner and not (printed or shows or (feed and lists_paths(feed))):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")
-        return
-    judge.deed("computes", "xargs")
-    listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
-    marker = next((value.text for value in parsed.values("-I", "-i") if value.text), "")
-    marker = marker or ("{}" if "-i" in parsed.names() else "")
-    for text in texts_of(inner) if marker else ():  # what is written around the marker leads from it
-        if marker in text and "/" in text:
-            judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
-    if marker:
-        judge.run([listed if marker in (item.text or "") else item for item in inner])
     else:
-        judge.run([*inner, listed])
+        judge.deed("computes", "xargs")
+        listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
+        marker = next(
+            filter(None, texts_of(parsed.values("-I", "-i"))), "{}" if "-i" in parsed.names() else ""
+        )
+        for text in texts_of(inner) if marker else ():  # what is written around the marker leads from it
+            if marker in text and "/" in text:
+                judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
+        put = [listed if marker and marker in (item.text or "") else item for item in inner]
+        if inner:
+            judge.run(put if marker else [*inner, *(printed or [listed])])
 
 
 def _echoed(judge: Judge, feed: tuple[Command, ...]) -> list[Arg]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -22,8 +22,11 @@ _COUNTS = frozenset(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID"])
 _CUT = re.compile(r"\$\{(\w+)(##?|%%?)[^}]*\}\Z")
 _SLICE = re.compile(r"\$\{[\w@*]+:(?![-=+?])")
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_AROUND = re.compile(r"\{[^{}]*\0[^{}]*\.\.|\.\.[^{}]*\0[^{}]*\}")
 _RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
 _PATTERN_ELSE = re.compile(r"\$\{\w+:?[-=+][^\0]*[*?\[]")
+_RUNS = ("$(", "`")
+"""The forms of a command whose output is put into a word."""
 _SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
 MAX_COUNT = 1001
@@ -84,53 +87,52 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     only = word.parts[0] if len(word.parts) == 1 else None
     if isinstance(only, Text) and (only.quoted or not any(sign in only.value for sign in "*?[~")):
         return Arg(word.text, (only.value,))
-    pieces: list[tuple[str, ...]] = []
-    bare: list[tuple[str, bool]] = []
-    glob = mild = lists = tilde = here = unknown = False
-    feed: tuple[Command, ...] = ()
+    found = [_piece(word.parts, place, known, split) for place in range(len(word.parts))]
     odd = any(_odd(part, known) for part in word.parts)
-    literal = True
-    for place, part in enumerate(word.parts):
-        if isinstance(part, Text):
-            pieces.append((part.value,))
-            bare.append((part.value, part.quoted))
-            continue
-        literal = False
-        found = _expanded(part, known)
-        if found is not None and found.here and not _is_whole(word.parts, place):
-            found = None
-        if found is None:
-            unknown = True
-            if isinstance(part, Variable):
-                mild = (part.name in HARMLESS_VARIABLES and not part.parts) or mild
-            elif isinstance(part, Arithmetic):
-                mild = mild or not odd
-            else:
-                if len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands):
-                    lists, feed = True, part.line.commands
-            continue
-        glob, lists, mild = glob or found.glob, lists or found.lists_paths, mild or found.mild
-        tilde, here, feed = tilde or found.tilde, here or found.here, (*feed, *found.feed)
-        if found.texts and (part.quoted or not split):
-            pieces.append(found.texts)
-        elif found.texts and not any(_SPLITS.search(text) for text in found.texts):
-            pieces.append(found.texts)
-            glob = glob or any(map(_globs, found.texts))
-        else:
-            unknown = True
+    texts: tuple[str, ...] = ()
+    if all(item.texts for item in found):
+        texts = tuple(map("".join, product(*(item.texts for item in found))))[: MAX_FORMS + 1]
+        if len(texts) > MAX_FORMS:
+            return Arg(word.text, odd=odd, literal=False)
+    bare = [part for part in word.parts if isinstance(part, Text)]
+    plain = "".join("x" * len(part.value) if part.quoted else part.value for part in bare)
+    literal = len(bare) == len(word.parts)
     number = not literal and all(_numeric(part, known) for part in word.parts)
-    plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
-    globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
-    if unknown:
-        glob = glob or globbed or any(_globs_else(part) for part in word.parts)
-        first = word.parts[0]
-        piped = len(word.parts) == 1 and isinstance(first, Substitution) and first.form == "<("
-        return Arg(word.text, (), glob, tilde, lists, mild or number, odd, False, piped, number, here, feed)
-    tilde = tilde or plain.startswith("~") or ":~" in plain
-    texts = tuple("".join(chosen) for chosen in product(*pieces))[: MAX_FORMS + 1]
-    if len(texts) > MAX_FORMS:
-        return Arg(word.text, odd=odd, literal=False)
-    return Arg(word.text, texts, glob or globbed, tilde, lists, mild, odd, literal, False, number, here)
+    globs = any(item.glob for item in found) or any(map(_globs_else, word.parts))
+    return Arg(
+        word.text,
+        texts,
+        globs or "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain)),
+        any(item.tilde for item in found) or plain.startswith("~") or ":~" in plain,
+        any(item.lists_paths for item in found),
+        number or any(item.mild for item in found),
+        odd,
+        literal,
+        isinstance(only, Substitution) and only.form == "<(",
+        number,
+        any(item.here for item in found),
+        tuple(command for item in found for command in item.feed),
+    )
+
+
+def _piece(parts: tuple[Part, ...], place: int, known: Known, split: bool) -> Arg:
+    """What one part of a word gives."""
+    part = parts[place]
+    if isinstance(part, Text):
+        return Arg(part.value, (part.value,))
+    found = _expanded(part, known)
+    if found is not None and not (found.here and not _is_whole(parts, place)):
+        if part.quoted or not split:
+            return found
+        texts = () if any(map(_SPLITS.search, found.texts)) else found.texts
+        return replace(found, texts=texts, glob=found.glob or any(map(_globs, texts)))
+    if isinstance(part, Variable):
+        return Arg(part.text, mild=part.name in HARMLESS_VARIABLES and not part.parts)
+    if isinstance(part, Arithmetic):
+        return Arg(part.text, mild=not _odd(part, known))
+    commands = part.line.commands
+    lists = len(parts) == 1 and part.form in _RUNS and lists_paths(commands)
+    return Arg(part.form, lists_paths=lists, feed=commands if lists else ())
 
 
 def _is_whole(parts: tuple[Part, ...], place: int) -> bool:
@@ -142,51 +144,49 @@ def _is_whole(parts: tuple[Part, ...], place: int) -> bool:
     )
 
 
+def _is_plain(part: Variable) -> bool:
+    return part.text in (f"${part.name}", f"${{{part.name}}}")
+
+
 def _expanded(part: Part, known: Known) -> Arg | None:
     """What an expansion gives as far as the line tells; None when it tells nothing."""
     if isinstance(part, Variable):
-        if part.name == "PWD" and part.text in ("$PWD", "${PWD}"):
+        if part.name == "PWD" and _is_plain(part):
             return Arg(part.text, (".",), here=True)
-        found = known.get(part.name)
-        if found is None or part.text in (f"${part.name}", f"${{{part.name}}}"):
+        found, cut = known.get(part.name), _CUT.match(part.text)
+        if found is None or _is_plain(part):
             return found
-        cut = _CUT.match(part.text)
         if cut is None or len(part.parts) != 1 or not isinstance(part.parts[0], Text):
             return None
-        pattern = part.parts[0].value
-        if found.here and any(not _within(text, cut[2], pattern) for text in found.texts):
-            return None
-        return _changed(found, [_cut(text, cut[2], pattern, found.glob) for text in found.texts])
-    if isinstance(part, Substitution) and part.form in ("$(", "`") and len(part.line.commands) == 1:
-        command = part.line.commands[0]
-        if command.redirections or command.assignments or command.within or not command.words:
-            return None
-        name = command.words[0].value
-        if name == "pwd" and len(command.words) == 1:
-            return Arg("$(pwd)", (".",), here=True)
-        if name in ("basename", "dirname") and len(command.words) == 2:
-            inner = arg(command.words[1], known)
-            if inner.glob and not all(part.quoted for part in command.words[1].parts):
-                return None  # it may become several words
-            cuts = [("##", "*/")] if name == "basename" else [("%", "/*")]
-            if inner.here and any(not _within(text, *cuts[0]) for text in inner.texts):
-                return None
-            plain = all(re.fullmatch(r"(?!-)[^\n]*[^/\n]", text) for text in inner.texts)
-            if not plain or (name == "dirname" and not all("/" in text for text in inner.texts)):
-                return None
-            if name == "dirname" and any(re.search(r"//|^/[^/]*$", text) for text in inner.texts):
-                return None
-            return _changed(inner, [_cut(text, *cuts[0], inner.glob) for text in inner.texts])
-    return None
-
-
-def _changed(found: Arg, texts: list[str | None]) -> Arg | None:
-    known = [text for text in texts if text is not None]
-    if not known or len(known) < len(texts):
+        return _changed(found, cut[2], part.parts[0].value)
+    if not isinstance(part, Substitution) or part.form not in _RUNS or len(part.line.commands) != 1:
         return None
-    return replace(
-        found, texts=tuple(dict.fromkeys(known)), mild=False, number=False, lists_paths=False, literal=False
-    )
+    command = part.line.commands[0]
+    if command.redirections or command.assignments or command.within:
+        return None
+    name, count = command.words[0].value if command.words else None, len(command.words)
+    if name == "pwd" and count == 1:
+        return Arg("$(pwd)", (".",), here=True)
+    if name not in ("basename", "dirname") or count != 2:
+        return None
+    inner = arg(command.words[1], known)
+    if inner.glob and not all(part.quoted for part in command.words[1].parts):
+        return None  # it may become several words
+    form = r"(?!-)[^\n]*[^/\n]" if name == "basename" else r"(?!-|/[^/]*\Z|.*//)(?=.*/)[^\n]*[^/\n]"
+    if not all(re.fullmatch(form, text) for text in inner.texts):
+        return None
+    return _changed(inner, *(("##", "*/") if name == "basename" else ("%", "/*")))
+
+
+def _changed(found: Arg, sign: str, pattern: str) -> Arg | None:
+    """What is left without what the pattern fits, where that is certain for each text."""
+    if found.here and not all(_within(text, sign, pattern) for text in found.texts):
+        return None
+    texts = [_cut(text, sign, pattern, found.glob) for text in found.texts]
+    sure = tuple(dict.fromkeys(text for text in texts if text is not None))
+    if not sure or None in texts:
+        return None
+    return replace(found, texts=sure, mild=False, number=False, lists_paths=False, literal=False)
 
 
 def _within(text: str, sign: str, pattern: str) -> bool:
@@ -215,28 +215,21 @@ def _numeric(part: Part, known: Known) -> bool:
     if isinstance(part, Text):
         return re.match(r"-?\d*\Z", part.value) is not None
     if isinstance(part, Variable):
-        if part.text in (f"${part.name}", f"${{{part.name}}}"):
+        if _is_plain(part):
             return part.name in _COUNTS or is_number(known.get(part.name))
         return part.text.startswith("${#")
     if isinstance(part, Arithmetic):
         return _sum(part.parts, known)
-    return part.form in ("$(", "`") and gives_number(part.line.commands)
+    return part.form in _RUNS and gives_number(part.line.commands)
 
 
 def _sum(parts: tuple[Part, ...], known: Known, also: str = "") -> bool:
     """True for arithmetic on numbers and on what is certain to be one."""
-    inner = ""
-    for part in parts:
-        if isinstance(part, Text):
-            inner += part.value
-        elif _numeric(part, known):
-            inner += "1"
-        else:
-            return False
+    if not all(isinstance(part, Text) or _numeric(part, known) for part in parts):
+        return False
+    inner = "".join(part.value if isinstance(part, Text) else "1" for part in parts)
     names = re.findall(r"[A-Za-z_]\w*", inner)
-    bare = re.sub(r"[A-Za-z_]\w*", "1", inner)
-    for char in also:
-        bare = bare.replace(char, " ")
+    bare = re.sub(r"[A-Za-z_]\w*", "1", inner.replace(also, " ") if also else inner)
     return bool(_NUMBERS.match(bare)) and all(
         re.fullmatch(r"\d*", name) or is_number(known.get(name)) for name in names
     )
@@ -267,46 +260,32 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
     alone = word.parts[0] if len(word.parts) == 1 else None
     if isinstance(alone, Text) and (alone.quoted or "{" not in alone.value):
         return [arg(word, known, split)]
-    if split and isinstance(alone, Variable) and not alone.quoted and not alone.parts:
+    if split and isinstance(alone, Variable) and _is_plain(alone) and not (alone.quoted or alone.parts):
         found = known.get(alone.name)
-        if (
-            found is not None
-            and found.text is not None
-            and alone.text in (f"${alone.name}", f"${{{alone.name}}}")
-        ):
-            texts = found.text.split(" ") if found.text.strip(" ") else []
-            if not any(_SPLITS.search(text) for text in texts):
-                return [
-                    replace(
-                        found, written=text, texts=(text,), glob=found.glob or _globs(text), literal=False
-                    )
-                    for text in texts
-                    if text
-                ]
+        texts = [text for text in (found.text or "").split(" ") if text] if found is not None else []
+        if found is not None and found.text is not None and not any(map(_SPLITS.search, texts)):
+            return [
+                replace(found, written=text, texts=(text,), glob=found.glob or _globs(text), literal=False)
+                for text in texts
+            ]
     first = arg(word, known, split)
-    bare = "".join(
-        part.value if isinstance(part, Text) else "\0"
-        for part in word.parts
-        if not (isinstance(part, Text) and part.quoted)
-    )
+    plain = [part for part in word.parts if not (isinstance(part, Text) and part.quoted)]
+    bare = "".join(part.value if isinstance(part, Text) else "\0" for part in plain)
     if not first.texts or "{" not in bare or not ("," in bare or ".." in bare):
         return [first]
-    if any(isinstance(part, Text) and part.quoted for part in word.parts):
+    # as it is: braces of a variable, and around one where a range would be
+    unclear = any(text.count(char) != bare.count(char) for char in "{}," for text in first.texts)
+    if unclear or len(plain) < len(word.parts) or _AROUND.search(bare):
         return [Arg(word.text, literal=False)]
     whole = _RANGE.match(bare[1:-1]) if bare[0] == "{" and bare[-1] == "}" else None
     if whole and whole[1].isdigit() and whole[2].isdigit() and MAX_FORMS <= _count(whole) <= MAX_COUNT:
         return [Arg(word.text, mild=True, literal=False, number=True)]
-    if re.search(r"\{[^{}]*\0[^{}]*\.\.|\.\.[^{}]*\0[^{}]*\}", bare):  # which stays as it is
-        return [Arg(word.text, literal=False)]
-    if any(text.count(char) != bare.count(char) for char in "{}," for text in first.texts):
-        return [Arg(word.text, literal=False)]  # braces of a variable stay as they are
-    rows = [braces(text) for text in first.texts]
-    full = [row for row in rows if row is not None]
-    if len(full) < len(rows) or len({len(row) for row in full}) != 1:
+    rows = [row for row in map(braces, first.texts) if row is not None]
+    if len(rows) < len(first.texts) or len(set(map(len, rows))) != 1:
         return [Arg(word.text, literal=False, odd=True)]
     return [
         replace(first, texts=forms, literal=False, glob=first.glob or any(map(_globs, forms)))
-        for forms in zip(*full, strict=True)
+        for forms in zip(*rows, strict=True)
     ]
 
 
@@ -320,16 +299,15 @@ def braces(text: str) -> list[str] | None:
         if found is None:
             done.append(now)
             continue
+        inner: list[str] | None
         if "," in found[1]:
             inner = found[1].split(",")
         elif ".." in found[1]:
-            ranged = _RANGE.match(found[1])
-            between = _range(ranged) if ranged else None
-            if between is None:
-                return None
-            inner = between
+            inner = _range(found[1])
         else:
             inner = ["\0" + found[1] + "\1"]  # braces that stay
+        if inner is None:
+            return None
         todo += [now[: found.start()] + form + now[found.end() :] for form in inner]
         if len(todo) + len(done) > MAX_FORMS:
             return None
@@ -340,14 +318,16 @@ def _count(ranged: re.Match[str]) -> int:
     return abs(int(ranged[1]) - int(ranged[2])) + 1
 
 
-def _range(ranged: re.Match[str]) -> list[str] | None:
+def _range(text: str) -> list[str] | None:
     """The words of `{a..c}` or `{1..9}`."""
+    ranged = _RANGE.match(text)
+    if ranged is None:
+        return None
     first, last = ranged[1], ranged[2]
     if first.isalpha() or last.isalpha():
-        if not (first.isalpha() and last.isalpha() and first.isupper() == last.isupper()):
-            return None
-        ends = sorted((ord(first), ord(last)))
-        return [chr(code) for code in range(ends[0], ends[1] + 1)]
+        letters = first.isalpha() and last.isalpha() and first.isupper() == last.isupper()
+        low, high = sorted((ord(first[-1]), ord(last[-1])))
+        return [chr(code) for code in range(low, high + 1)] if letters else None
     if _count(ranged) > MAX_COUNT:
         return None
     if _count(ranged) >= MAX_FORMS:
@@ -356,6 +336,16 @@ def _range(ranged: re.Match[str]) -> list[str] | None:
     padded = any(re.match(r"-?0\d", end) for end in (first, last))
     width = max(len(first), len(last)) if padded else 0
     return [str(number).zfill(width) for number in range(low, high + 1)]
+
+
+def variables(command: Command) -> Iterator[Variable]:
+    """The variables written in a command, also in the operands of others."""
+    todo = [part for word in command.all_words() for part in word.parts]
+    while todo:
+        part = todo.pop()
+        todo += part.parts if isinstance(part, Variable | Arithmetic) else ()
+        if isinstance(part, Variable):
+            yield part
 
 
 def texts_of(rest: Iterable[Arg]) -> list[str]:
@@ -373,27 +363,29 @@ def joined(*states: Known) -> Known:
     first, *others = states
     found = dict(first)
     for state in others:
-        for name in list(found):
-            if name not in state:
-                del found[name]
-            elif found[name] != state[name]:
-                found[name] = _either(found[name], state[name])
+        found = {name: either(item, state[name]) for name, item in found.items() if name in state}
     return found
 
 
-def _either(one: Arg, two: Arg) -> Arg:
-    texts = tuple(dict.fromkeys((*one.texts, *two.texts)))
-    known = bool(one.texts) and bool(two.texts) and len(texts) <= MAX_FORMS
+def either(one: Arg, two: Arg) -> Arg:
+    """What is known when one of these may be so."""
+    found = combined(one.written, (one, two))
+    texts = sorted(set(found.texts))
+    return one if one == two else replace(found, texts=tuple(texts) if len(texts) <= MAX_FORMS else ())
+
+
+def combined(written: str, found: Sequence[Arg]) -> Arg:
+    """What is known of a word that is any of these."""
     return Arg(
-        one.written,
-        tuple(sorted(texts)) if known else (),
-        one.glob or two.glob,
-        one.tilde or two.tilde,
-        one.lists_paths and two.lists_paths,
-        (one.mild or bool(one.texts)) and (two.mild or bool(two.texts)),
-        one.odd or two.odd,
+        written,
+        tuple(text for item in found for text in item.texts) if all(item.texts for item in found) else (),
+        any(item.glob for item in found),
+        any(item.tilde for item in found),
+        bool(found) and all(item.lists_paths for item in found),
+        all(item.mild or item.texts for item in found),
+        any(item.odd for item in found),
         literal=False,
-        number=is_number(one) and is_number(two),
-        here=one.here or two.here,
-        feed=tuple(dict.fromkeys((*one.feed, *two.feed))),
+        number=bool(found) and all(map(is_number, found)),
+        here=any(item.here for item in found),
+        feed=tuple(dict.fromkeys(command for item in found for command in item.feed)),
     )
