@@ -146,6 +146,28 @@ def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     assert reader.read([".env"])[1] >= {"another-one-now"}
 
 
+def test_a_folder_without_secrets_is_looked_at_again_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the last look found is used again only while git's settings are the same and no file is named."""
+    monkeypatch.setattr("spak.runner.secret_guard._SETTLED_NS", -(10**12))
+    settings = tmp_path / ".git/config"
+    settings.parent.mkdir()
+    reader = Reader(tmp_path)
+    assert reader.read([]) == reader.read([]) == ((), set())
+    for password in ("Tr0ub4dor-3x", "c0rrect-h0rse"):
+        settings.write_text(f'[remote "origin"]\n\turl = https://bot:{password}@git.example/app\n')
+        for _ in range(2):
+            names, values = reader.read([])
+            assert names == () and password in values
+    laid(tmp_path)
+    assert reader.read([".env"])[0] == (".env",)
+    assert reader.contents() and PASSWORD in reader.read([".env"])[1]
+    assert PASSWORD not in reader.read([])[1] and reader.contents() == ()
+    settings.unlink()
+    assert reader.read([]) == ((), set())
+
+
 def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     laid(tmp_path / "ws")
     guard = SecretGuard(Host(), Workspace(tmp_path / "ws", tmp_path / "store"))

@@ -25,7 +25,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -182,7 +182,12 @@ def programs() -> tuple[str, ...]:
 def digest(added: Mapping[str, str] = MappingProxyType({})) -> str:
     """The hash of all tables in use, which the first record of a run names: those that ship with the lists
     that code reads, and the texts that were added, by names with a folder (custom_tables.py)."""
-    return canon.content_hash({**_shipped(), lists.FILE.name: lists.text(), **added})
+    return _digest(lists.text(), tuple(added.items()))
+
+
+@lru_cache(maxsize=64)
+def _digest(listed: str, added: tuple[tuple[str, str], ...]) -> str:
+    return canon.content_hash({**_shipped(), lists.FILE.name: listed, **dict(added)})
 
 
 @cache

@@ -211,6 +211,8 @@ class Reader:
         self._place = str(root)
         self._known: dict[str, _Read] = {}
         self._last: tuple[Content, ...] = ()
+        self._of_git: tuple[_Read | None, Set[str]] | None = None
+        """What git's settings held the last time, and the values in them, while they were all there was."""
 
     def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
@@ -221,10 +223,14 @@ class Reader:
             if read is not None and read.values is not None:
                 found[path] = read
         git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
+        if not found and self._of_git is not None and self._of_git[0] is git:
+            return (), self._of_git[1]
         values = [read.values or () for read in (*found.values(), git) if read is not None]
         self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
         self._last = tuple(read.content for read in found.values() if read.content is not None)
-        return tuple(found), dict.fromkeys(_in_turn(values)).keys()
+        every = dict.fromkeys(_in_turn(values)).keys()
+        self._of_git = None if found else (git, every)
+        return tuple(found), every
 
     def contents(self) -> tuple[Content, ...]:
         """What was in those that were read last."""

@@ -119,16 +119,17 @@ class DatabaseLedger:
     def _next(self, records: Sequence[Record]) -> tuple[Batch, list[Record]]:
         """The batch that appends the records, and the records at their places."""
         head, placed, rows = self.head, [], []
+        run = self.row.pk  # looked up once: a model's `pk` is a property that costs as much as a hash
         for seq, given in enumerate(records, self.count):
             record, line = place(given, seq, head)
             head = record.hash
             placed.append(record)
             rows.append(
-                (self.row.pk, seq, record.kind, record.authority, record.task[:120],
+                (run, seq, record.kind, record.authority, record.task[:120],
                  record.step[:120], record.at, line)
             )  # fmt: skip
         before, self.count, self.head = self.count, self.count + len(rows), head
-        return Batch(self.row.pk, self.run, self.fence, before, self.count, head, records=rows), placed
+        return Batch(run, self.run, self.fence, before, self.count, head, records=rows), placed
 
     def flush(self) -> None:
         """Wait until all of it is committed. Raises: LedgerError `ledger.lost_lease`, `ledger.io`."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import orjson
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -32,8 +33,18 @@ T = TypeVar("T")
 
 def without_nul(value: T) -> T:
     """The same JSON without NUL."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return _without(value) if "\0" in text or "\\u0000" in text else value
+    if isinstance(value, str):
+        return _without(value) if "\0" in value else value
+    return _without(value) if b"\\u0000" in plain_json(value) else value
+
+
+def plain_json(value: Any) -> bytes:
+    """The value as JSON, for databases: by orjson, and by json where that refuses it (lone surrogates, large
+    integers). Raises: TypeError, ValueError where it is no JSON."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
 
 
 def require_no_nul(*values: Any) -> None:

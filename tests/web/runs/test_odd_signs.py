@@ -13,17 +13,19 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection, transaction
 from django.urls import reverse
 
 from spak.ledger.export import export
 from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
+from spakweb.ledger import writer_sql
 from spakweb.ledger.export import artifacts
 from spakweb.live.summaries import row
 from spakweb.runs.actions import ask, start
 from spakweb.runs.models import Command, Run, RunRecord, State
 from spakweb.runs.pages import run_parts
-from spakweb.runs.unsafe_text import reveal
+from spakweb.runs.unsafe_text import plain_json, reveal, without_nul
 from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,6 +155,25 @@ task Names {
   success: exit_code(make) == 0
 }
 """
+
+
+@pytest.mark.parametrize("odd", [2**70, {1: "a"}, 1.5, None, "\u2028"])
+def test_a_document_goes_into_its_column_whatever_it_holds(cast: Any, ground: None, odd: Any) -> None:
+    """As Django's own field writes it, also what the quicker way refuses."""
+    run = Run.objects.create(team=cast.team, key="odd", name="odd", summary={"before": True})
+    run.summary = without_nul({"odd": [odd], "nul\0": {"deep": ("\0",)}})
+    with transaction.atomic(), connection.cursor() as cursor:
+        writer_sql.show(cursor, [writer_sql.shown(run, run.fence, "")])
+    run.refresh_from_db()
+    odd = {"1": "a"} if isinstance(odd, dict) else odd
+    assert run.summary == {"odd": [odd], "nul\u2400": {"deep": ["\u2400"]}}
+
+
+def test_json_of_half_a_sign_is_written_as_json_does() -> None:
+    assert json.loads(plain_json({"half": "\ud800", "nul": "\0"})) == {"half": "\ud800", "nul": "\0"}
+    assert without_nul({"half": "\ud800", "nul": "\0"}) == {"half": "\ud800", "nul": "\u2400"}
+    with pytest.raises(TypeError):
+        plain_json({"half": "\ud800", "set": {1}})
 
 
 def test_signs_that_nobody_sees_are_shown() -> None:

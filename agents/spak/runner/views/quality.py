@@ -82,7 +82,7 @@ def counted(record: Record) -> dict[str, int]:
             return {"denied": 1}
         done = record.body.get("allow") is True and record.body.get("act") in DEEDS
         return {"permitted": 1} if done else {}
-    if record.authority != Authority.PROPOSAL:
+    if record.authority != Authority.PROPOSAL or not ("checks" in record.body or "logprobs" in record.side):
         return {}
     return {**_axioms(record.body), **_scored(record.side)}
 
