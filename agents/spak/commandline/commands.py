@@ -14,14 +14,13 @@ from dataclasses import replace
 from spak.commandline import flow, languages, walkers
 from spak.commandline.findings import Reading, compiled_and_run
 from spak.commandline.interpret import interpret
-from spak.commandline.interpreters import CODE
 from spak.commandline.judge import Judge, Programs
 from spak.commandline.table import Grammar
 from spak.commandline.world import Eyes as World
 from spak.errors import UserError
 from spak.shell import parse
 
-PROGRAMS = Programs(interpret, languages.READERS, CODE, walkers.listed)
+PROGRAMS = Programs(interpret, languages.READERS, languages.CODE, walkers.listed)
 
 
 def read_line(
@@ -33,20 +32,16 @@ def read_line(
 ) -> Reading:
     """The deeds and paths of all commands of a line that is run in a folder, with variables of the
     environment besides the usual ones; `added` are grammars of further programs (custom_tables.py)."""
-    reading = Reading()
     try:
         line = parse(text)
     except UserError as error:
-        reading.trouble = (error.code, error.message)
-        return reading
+        return Reading(trouble=(error.code, error.message))
     if not line.commands:
-        reading.trouble = ("shell.empty", "no command")
-        return reading
+        return Reading(trouble=("shell.empty", "no command"))
+    reading = Reading()
     judge = Judge(world, reading, replace(PROGRAMS, added=added) if added else PROGRAMS)
     judge.starts(folder, env or {})
     flow.walk(judge, line)
-    if line.background or any(command.operator == "&" for command in line.every()):
-        judge.deed("background", "&", "a command that goes on after the line")
     judge.through_links()
     run = {use.path for use in reading.uses if use.how == "runs"}
     compiled = compiled_and_run(reading, run)

@@ -12,7 +12,7 @@ _HARMLESS = lists.pattern("environment", "harmless")
 _PLAIN = re.compile(r"[\w.,:+-]*", re.ASCII)
 _VALUES = {
     name: re.compile(pattern)
-    for names, pattern in lists.table("environment", "values").items()
+    for names, pattern in lists.section("environment")["values"].items()
     for name in names.split()
 }
 _HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)

@@ -37,6 +37,8 @@ def walk(judge: Judge, line: Line) -> None:
     scoped = any("(" in command.within for command in line.commands)
     strict = all(command.operator in ("", "&&") and not command.negated for command in line.commands)
     _Walk(judge, line.commands, scoped or not strict).list(0, len(line.commands), 0)
+    if line.background or any(command.operator == "&" for command in line.commands):
+        judge.deed("background", "&", "a command that goes on after the line")
 
 
 def inside(judge: Judge, line: Line) -> None:

@@ -198,8 +198,6 @@ def _spelled_out(grammar: Grammar, rest: list[Arg]) -> list[Arg]:
 
 
 def _dashed(item: Arg) -> bool:
-    if len(item.texts) == 1:
-        return item.texts[0][:1] == "-" and len(item.texts[0]) > 1
     return any(form.startswith("-") and len(form) > 1 for form in item.texts)
 
 

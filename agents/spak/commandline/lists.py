@@ -42,11 +42,6 @@ def pattern(section: str, key: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(str(_all()[section][key]).splitlines()), flags)
 
 
-def table(section: str, key: str) -> dict[str, str]:
-    """The texts of a list by their names."""
-    return dict(_all()[section][key])
-
-
 def section(name: str) -> dict[str, Any]:
     """All of a section."""
     return _all()[name]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from spak.commandline import lists
 from spak.shell import Command, Text
 
-_LISTS = lists.table("outputs", "lists")
-_NEEDS = lists.table("outputs", "needs")
+_LISTS = lists.section("outputs")["lists"]
+_NEEDS = lists.section("outputs")["needs"]
 _NUMBERS = re.compile(lists.pattern("outputs", "numbers").pattern.replace(" ", "\0"))
 _KEEPS = lists.names("outputs", "keeps")
 

@@ -12,12 +12,13 @@ import ast
 import builtins
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spak.commandline import lists
 
 MAX_TEXT = 4000
-_OF = lists.table("python", "of")
+_OF: Mapping[str, str] = lists.section("python")["of"]
 PURE = frozenset(_OF)
 """Modules of the standard library that only compute, as far as they are named."""
 FUNCTIONS = lists.names("python", "partly") | {
