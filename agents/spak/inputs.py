@@ -33,6 +33,13 @@ def open_input(path: Path) -> BufferedReader:
         raise
 
 
+def read_at_most(path: Path, limit: int) -> bytes | None:
+    """The bytes of the file, None where it has more than `limit`. Raises: OSError."""
+    with open_input(path) as file:
+        data = file.read(limit + 1)
+    return data if len(data) <= limit else None
+
+
 def read_text(path: Path, errors: str = "strict") -> str:
     """The whole file as UTF-8, with plain line ends. Raises: OSError, UnicodeDecodeError."""
     with open_input(path) as file:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import HELLO, Cli
-from spak.inputs import open_input, read_text
+from spak.inputs import open_input, read_at_most, read_text
 
 KINDS = {"fifo": "a named pipe", "socket": "a socket", "device": "a device"}
 SPAK = str(Path(sys.executable).with_name("spak"))
@@ -118,6 +118,7 @@ def test_ordinary_files(tmp_path: Path) -> None:
     file.write_bytes("a\r\nb\u00e4\n".encode())
     (tmp_path / "link").symlink_to(file)
     assert read_text(tmp_path / "link") == "a\nb\u00e4\n"
+    assert (read_at_most(file, 7), read_at_most(file, 6)) == (file.read_bytes(), None)
     with pytest.raises(IsADirectoryError), open_input(tmp_path):
         pass
     with pytest.raises(FileNotFoundError), open_input(tmp_path / "nowhere"):

@@ -16,7 +16,7 @@ import click
 
 from spak import unseen
 from spak.errors import SpakError, UsageError
-from spak.inputs import open_input
+from spak.inputs import read_at_most
 
 if TYPE_CHECKING:
     from spak.lang import Diagnostic
@@ -208,13 +208,12 @@ def find_run(selector: str, given: Path | None) -> tuple[Path, str]:
 def read_input(path: Path, limit: int = MAX_INPUT) -> bytes:
     """The bytes of an input file, at most `limit`. Raises: UsageError `usage.file`."""
     try:
-        with open_input(path) as file:
-            data = file.read(limit + 1)
+        data = read_at_most(path, limit)
     except OSError as error:
         raise UsageError(
             "usage.file", f"{path}: {error.strerror}", "check the path and its rights"
         ) from error
-    if len(data) > limit:
+    if data is None:
         raise UsageError("usage.file", f"{path} is larger than {limit} bytes", "name a smaller file")
     return data
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spak.inputs import open_input
+from spak.inputs import read_at_most
 from spak.lang.imports import Reader, Unreadable
 from spak.lang.limits import MAX_BYTES
 
@@ -31,11 +31,10 @@ def folder_reader(spec: Path) -> Reader:
         if not found.is_file():
             raise Unreadable("is not a file")
         try:
-            with open_input(found) as file:
-                data = file.read(MAX_BYTES + 1)
+            data = read_at_most(found, MAX_BYTES)
         except OSError as error:
             raise Unreadable(f"can not be read: {error.strerror}") from error
-        if len(data) > MAX_BYTES:
+        if data is None:
             raise Unreadable(f"is larger than {MAX_BYTES // 1024} KB")
         return data
 

@@ -27,7 +27,7 @@ from typing import Any
 from spak import canon
 from spak.cancel import Cancel
 from spak.errors import RunError, SpakError, UnavailableError, UsageError
-from spak.inputs import open_input
+from spak.inputs import read_at_most
 from spak.lang.catalog import NamedEntry
 from spak.llm.retry import tokens
 from spak.llm.settings import Choice
@@ -198,13 +198,12 @@ _OTHERWISE = (
 def contents(path: Path) -> bytes:
     """The bytes of a recording. Raises: UnavailableError `llm.recorded`."""
     try:
-        with open_input(path) as file:
-            data = file.read(MAX_FILE + 1)
+        data = read_at_most(path, MAX_FILE)
     except OSError as error:
         raise UnavailableError(
             "llm.recorded", f"the recording {path} cannot be read: {error.strerror}", "check the path"
         ) from None
-    if len(data) > MAX_FILE:
+    if data is None:
         raise UnavailableError("llm.recorded", f"the recording {path} is too large", "shorten it")
     return data
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from spak.errors import UsageError, UserError
-from spak.inputs import open_input
+from spak.inputs import read_at_most
 from spak.proposers import space as parsing
 from spak.proposers.space import Space
 
@@ -124,13 +124,12 @@ def fastest(rows: Iterable[Row]) -> Row | None:
 def read(path: Path) -> Cache:
     """The cache in a file. Raises: UsageError `cache.format`, `usage.file`."""
     try:
-        with open_input(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_at_most(path, MAX_FILE_BYTES)
     except OSError as error:
         raise UsageError(
             "usage.file", f"{path}: {error.strerror}", "check the path and its rights"
         ) from error
-    if len(data) > MAX_FILE_BYTES:
+    if data is None:
         raise _bad(path, f"more than {MAX_FILE_BYTES} bytes")
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:

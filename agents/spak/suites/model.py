@@ -26,7 +26,7 @@ from typing import Any
 
 from spak import canon
 from spak.errors import SuiteError, UserError
-from spak.inputs import open_input
+from spak.inputs import read_at_most
 
 FILE, WORKSPACE, RECORDING, SEALED = "case.json", "workspace", "recording.jsonl", "sealed"
 VERSION = 1
@@ -140,14 +140,13 @@ def read_case(folder: Path) -> Case:
         raise _wrong(folder, "its name holds other signs than letters, digits, `.`, `_` and `-`")
     path = folder / FILE
     try:
-        with open_input(path) as file:
-            data = file.read(MAX_CASE + 1)
+        data = read_at_most(path, MAX_CASE)
     except OSError as error:
         raise SuiteError(
             "suite.missing", f"{path} cannot be read: {error.strerror}", "put it back, or remove the case"
         ) from error
     try:
-        value = canon.loads(data) if len(data) <= MAX_CASE else None
+        value = canon.loads(data) if data is not None else None
     except UserError as error:
         raise _wrong(folder, error.message) from error
     if not isinstance(value, dict) or value.get("case") != VERSION:
