@@ -61,22 +61,33 @@ def begun(
 ) -> dict[str, dict[str, Any]]:
     """`searches` of a new run; `proposer` is who fills all plans, where that is not the spec's.
 
-    Raises: UsageError `tuner.prior` where the prior fits no task, or a task of its name has another space.
+    Raises: UsageError `tuner.prior` where the prior fits no task, a task of its name has another space, or
+    nothing was tried in it.
     """
     found: dict[str, dict[str, Any]] = {}
-    used = False
-    for name, task in program.tasks.items():
-        if (proposer or task.proposing.name) != SEARCHES or not task.proposing.space:
-            continue
+    fitting = matched(program, proposer, prior) if prior is not None else {}
+    for name, task in _searching(program, proposer).items():
         defaults = {key: value for key, value in DEFAULTS.items() if key not in task.proposing.options}
         found[name] = {"defaults": defaults} if defaults else {}
-        if prior is not None and name in prior:
-            found[name]["prior"] = _listed(name, task, prior[name])
-            used = True
-    if prior is not None and not used:
+        if name in fitting:
+            found[name]["prior"] = _listed(name, fitting[name])
+    return {name: search for name, search in found.items() if search}
+
+
+def matched(program: Program, proposer: str, prior: Mapping[str, Earlier]) -> dict[str, Earlier]:
+    """The earlier searches that tasks of the program can begin with; their trials are not looked at.
+
+    Raises: UsageError `tuner.prior` where there is none, or a task of its name has another space.
+    """
+    found = {}
+    for name, task in _searching(program, proposer).items():
+        if name in prior:
+            _fits(name, task, prior[name])
+            found[name] = prior[name]
+    if not found:
         searched = ", ".join(prior) or "nothing"
         raise _error(f"no task of the spec searches what the earlier run did ({searched})")
-    return {name: search for name, search in found.items() if search}
+    return found
 
 
 def trials(search: Mapping[str, Any]) -> tuple[Trial, ...]:
@@ -87,7 +98,15 @@ def trials(search: Mapping[str, Any]) -> tuple[Trial, ...]:
     )
 
 
-def _listed(name: str, task: Task, found: Earlier) -> list[dict[str, Any]]:
+def _searching(program: Program, proposer: str) -> dict[str, Task]:
+    return {
+        name: task
+        for name, task in program.tasks.items()
+        if (proposer or task.proposing.name) == SEARCHES and task.proposing.space
+    }
+
+
+def _fits(name: str, task: Task, found: Earlier) -> None:
     if canon.dumps(found.space) != canon.dumps(task.proposing.space):
         raise _error(f"the SPACE of TASK {name} is not the one that the earlier run searched")
     if found.better != _better(task):
@@ -95,6 +114,9 @@ def _listed(name: str, task: Task, found: Earlier) -> list[dict[str, Any]]:
     strategy = task.proposing.options.get("strategy", DEFAULTS["strategy"])
     if strategy != DEFAULTS["strategy"]:
         raise _error(f"the strategy {strategy} of TASK {name} takes no prior; {DEFAULTS['strategy']} does")
+
+
+def _listed(name: str, found: Earlier) -> list[dict[str, Any]]:
     kept = [trial for trial in found.trials if trial.params][-MAX_TRIALS:]
     if not kept:
         raise _error(f"the earlier run tried nothing in TASK {name}")
@@ -111,4 +133,4 @@ def _better(task: Task) -> str:
 
 
 def _error(message: str) -> UsageError:
-    return UsageError("tuner.prior", message, "leave --prior out, or name a run of the same SPACE")
+    return UsageError("tuner.prior", message, "leave the prior out, or name a run of the same SPACE")

@@ -160,6 +160,9 @@ class StartRequest(serializers.Serializer):
         required=False, max_length=43, help_text='The hash of an upload; "none" for an empty workspace.'
     )
     source = FromSource(required=False, help_text="Instead of files: a worker fetches them from git.")
+    prior = serializers.CharField(
+        required=False, max_length=128, help_text="The id of an earlier run of the team with the same SPACE."
+    )
 
 
 class KeptFilesRequest(serializers.Serializer):

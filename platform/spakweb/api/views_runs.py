@@ -57,6 +57,8 @@ ERROR = Severity.ERROR
 STOPS = ("waiting", "paused")
 """States in which a run goes on only when somebody does something."""
 NONE = "none"
+WORDS = ("mode", "backend", "queue", "sandbox", "prior")
+"""What a request for a run hands on as it is."""
 WAIT = OpenApiParameter("wait", int, description="Seconds, at most 60, until it ends or needs somebody.")
 
 
@@ -130,7 +132,7 @@ class RunStart(View):
                 inputs=start_inputs.checked(version, inputs, declared),
                 labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
                 begun_from=sources.begin(request.user, found, **source) if source else None,
-                **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},
+                **{name: given[name] for name in WORDS if name in given},
             )  # fmt: skip
             body = shapes.one_run(request, run)
             return Response(body, status=201, headers={"Location": body["url"]})

@@ -25,7 +25,7 @@ from spakweb.errors import Refused
 from spakweb.ledger import uploads
 from spakweb.live import news
 from spakweb.lock_wait import short_lock_wait
-from spakweb.runs import modes, unsafe_text
+from spakweb.runs import modes, priors, unsafe_text
 from spakweb.runs.deleted import gone
 from spakweb.runs.leases import free
 from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, RunText, SavedView, State, Upload
@@ -67,15 +67,17 @@ def start(
     text: str = "",
     seed: int | None = None,
     recording: str = "",
+    prior: str = "",
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
     with the spec unless it is `bare` or a worker fetches them, as `begun_from` says. With a `text` it runs
-    that one, and is a run of no version. `recording` is the key of a case whose answers it is given.
+    that one, and is a run of no version. `recording` is the key of a case whose answers it is given, `prior`
+    that of an earlier run whose search it begins with.
 
-    Raises: Refused `web.run_mode`, `web.run_labels`.
+    Raises: Refused `web.run_mode`, `web.run_labels`, `web.run_prior`, `tuner.prior`.
     """
     access.require(user, "run.start", spec)
-    unsafe_text.require_no_nul(dict(inputs or {}), backend, queue)
+    unsafe_text.require_no_nul(dict(inputs or {}), backend, queue, prior)
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
@@ -90,6 +92,7 @@ def start(
         inputs=dict(inputs or {}), labels=labels_of(labels),
         files=files or (None if bare or begun_from else kept_files(spec)), **_queues(queue),
         takes_in=sorted(one.pk for one in taken),
+        prior=priors.fitting(user, spec.team, prior, whole, inputs or {}),
     )  # fmt: skip
     if run.files is not None and run.files.team_id != spec.team_id:
         raise Http404

@@ -116,6 +116,8 @@ class Run(models.Model):
     labels = models.JSONField(default=list, blank=True)
     parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)
     parent_seq = models.PositiveIntegerField(null=True, blank=True)
+    prior = models.CharField(max_length=128, blank=True, default="", db_default="")
+    """The key of the earlier run whose search it begins with; what it found is copied into the genesis."""
 
     # the ledger
     count = models.PositiveIntegerField(default=0)

@@ -26,6 +26,7 @@ from spakweb.ledger import packs, uploads
 from spakweb.ledger.blobs import unleased
 from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
+from spakweb.runs import priors
 from spakweb.runs.models import Run, RunBlob, RunText
 from spakweb.runs.signing import approvers
 from spakweb.sources.freeze import files_of
@@ -48,7 +49,8 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     whole, taken = TeamFiles.of(spec).taking((own and own.text) or row.version.text)
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
-                answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team))  # fmt: skip
+                answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team),
+                prior=priors.read(row))  # fmt: skip
     source = files_of(row, folder_of(row.key))
     fill(row, place, source_of(spec.slug))
     marked(made, place.directory)

@@ -47,7 +47,7 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             inputs=start_inputs.checked(version, _inputs(given)),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
-            sandbox=given.get("sandbox", ""), **files,
+            sandbox=given.get("sandbox", ""), prior=given.get("prior", ""), **files,
         )  # fmt: skip
         if "files" in files and given.get("keep"):
             actions.keep_files(request.user, found, files["files"])

@@ -18,6 +18,7 @@ from spak.errors import UserError
 from spak.lang import parse
 from spak.lang.check import examine
 from spak.records import decode
+from spak.runner.searches import SEARCHES
 from spakweb import access, clock
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
@@ -280,8 +281,10 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         }
         for name, item in declared.items()
     ]
+    proposers = [made.proposer, *(task.proposer for task in made.tasks.values())]
     offered = modes.choices(parsed)
-    chosen = {name: given.get(name, "") for name in ("mode", "backend", "sandbox", "labels", "queue")}
+    named = ("mode", "backend", "sandbox", "labels", "queue", "prior")
+    chosen = {name: given.get(name, "") for name in named}
     if chosen["mode"] not in [one.mode for one in offered if not one.barred]:
         chosen["mode"] = ""
     return {
@@ -300,6 +303,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "least": least.lower(),
         "sandboxes": [one for one in SANDBOX_WORDS.items() if RANKS[one[0].upper()] > RANKS.get(least, 1)],
         "measures_here": "CpuProfiler" in version.facts.get("validators", ()),
+        "searches": SEARCHES in [one.name for one in proposers if one is not None],
         "chosen": chosen,
         "files": start_files.offered(spec, given),
         "why": why,
