@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from spak.commandline import kinds
+from spak.commandline import kinds, lists
 from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind, Option, When
 from spak.commandline.words import HERE, READERS_OF_PIPES, Arg
 
+_OF_SHELLS = lists.names("judge", "of_shells")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
 _DIGITS = re.compile(r"\d+")
 _COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
@@ -106,7 +107,9 @@ def _operands(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     if all(kind.name != "command" for kind in grammar.operands):
         return
     if parsed.after and (not grammar.only or parsed.after[0].text in grammar.only):
+        loose, judge.loose = judge.loose, judge.loose or grammar.name not in _OF_SHELLS
         judge.run(parsed.after)
+        judge.loose = loose
     elif parsed.after:
         judge.deed(grammar.otherwise, f"{grammar.name} {parsed.after[0].written}", "another program")
     else:
