@@ -109,9 +109,14 @@ def test_the_page_shows_what_was_found() -> None:
     assert set(found) <= set(spaces())
 
 
-def test_the_default_is_best_or_within_noise_of_the_best() -> None:
-    """On every space: no strategy is better by more than the interval of the comparison."""
-    for name, found in figures.results().items():
-        for label, seeds in found.items():
-            share, half = slower(found[DEFAULTS["strategy"]], seeds)
-            assert share - half <= 0.5, (name, label, share)
+def test_the_default_is_best_or_within_noise_of_the_best_but_for_what_the_page_names() -> None:
+    """No strategy is better by more than the interval of the comparison, on every space but one."""
+    better = {
+        (name, label)
+        for name, found in figures.results().items()
+        for label, seeds in found.items()
+        for share, half in [slower(found[DEFAULTS["strategy"]], seeds)]
+        if share - half > 0.5
+    }
+    assert better == {("attention", "kt: simulated_annealing")}
+    assert "**On `attention` one is**: `simulated_annealing`" in figures.PAGE.read_text(encoding="utf-8")
