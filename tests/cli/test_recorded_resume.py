@@ -189,3 +189,17 @@ def test_a_run_whose_judge_nobody_can_ask_says_how_it_goes_on(cli: Cli, tmp_path
     assert (runs / run / "context.json").exists()
     done = cli("resume", run, "--from", "verdict.jsonl", "--json")
     assert (done.code, done.json["state"]) == (0, "succeeded"), done.err
+
+
+def test_answers_that_do_not_say_what_they_took_are_not_counted_as_none(cli: Cli, tmp_path: Path) -> None:
+    """With a BUDGET of tokens there is a line about models; a recording need not say how many were used."""
+    agent = (
+        "AGENT A LEVEL 4 { CONFIG { BUDGET { tokens: 1000 } } START -> a TASK a {"
+        ' step q: llm.query { prompt_template: "Say a word." output_var: word }'
+        ' step w: tool.write_file { path: "a.txt" content: word } } }\n'
+    )
+    (tmp_path / "asking.spak").write_text(agent)
+    (tmp_path / "one.jsonl").write_text(json.dumps({"text": "hello"}) + "\n")
+    done = cli("run", "asking.spak", "--from", "one.jsonl", "--mode", "full_auto")
+    assert done.code == 0, done.err
+    assert "models: 0 of 1000 tokens, " in done.err and "0 answers" not in done.err

@@ -149,7 +149,8 @@ def _print(seen: View, with_registers: bool) -> None:
             value = seen.metrics[name]
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
     if "calls" in seen.metrics or "allowance" in seen.metrics:
-        say(f"  models: {plural(seen.metrics.get('calls', 0), 'answer')}, {_used(seen.metrics)}")
+        calls = seen.metrics.get("calls", 0)  # of answers that say what they took: recorded ones may not
+        say(f"  models: {plural(calls, 'answer') + ', ' if calls else ''}{_used(seen.metrics)}")
     if seen.recorded is not None:
         count, first = seen.recorded["other_prompts"], seen.recorded["first_record"]
         answers = "1 answer was" if count == 1 else f"{count} answers were"
