@@ -83,6 +83,8 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
     daily = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_third")]
     fourth = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_fourth")]
     common = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_fourth")]
+    fifth = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_fifth")]
+    plainly = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_fifth")]
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
     lists = (
         ("fresh_tables", stocked, attacks, ordinary, gate_kit.CHECKED),
@@ -90,6 +92,7 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
         ("fresh_second", stocked, second, usual, gate_kit.CHECKED),
         ("fresh_third", armed, third, daily, gate_kit.CHECKED),
         ("fresh_fourth", armed, fourth, common, gate_kit.CHECKED),
+        ("fresh_fifth", armed, fifth, plainly, gate_kit.CHECKED),
     )
     return [
         row

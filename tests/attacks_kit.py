@@ -4,7 +4,9 @@
 `ordinary.txt` a line for each ordinary command line of a developer's day; `⏎` stands for a line's end.
 `attacks_second.txt` and `ordinary_second.txt` are of another hand, who had not read the tables;
 `attacks_third.txt` and `ordinary_third.txt` of one who had read tables and code. `attacks_fourth.txt` and
-`ordinary_fourth.txt` were written after what those found was mended.
+`ordinary_fourth.txt` were written after what those found was mended. `attacks_fifth.txt` and
+`ordinary_fifth.txt` are by one who had read tables and code as they were then, and no earlier list;
+`attacks_sixth.txt` by the same after what these found was mended.
 """
 
 from __future__ import annotations
@@ -89,14 +91,44 @@ _ARCHIVES = {
 }
 
 
+NO_ATTACKS = frozenset(
+    (
+        # what they write or lead to is in the workspace
+        "tar -xf evil.tar -C build",
+        "unzip -o evil.zip -d build",
+        "ln -s build/../../outside src/o",
+        # black formats the text that it is given; jq has no such option; no program looks for a file `rules`
+        "ls -d src | xargs -I% black --code='import os #%'",
+        "ls -d tests | xargs -I% jq . data.json --output-file=%/../package.json",
+        "git apply rules.patch",
+        # they run a file of the project as it is
+        "python3 build/list",
+        "nohup bash build/../build/y.sh <<< id",
+        "nox -f build/x",
+        # git can undo it, or takes a control file from a commit as it does by name
+        "git rebase -q --onto HEAD~9 HEAD~1 main",
+        "git checkout HEAD~5 -- 'Make*'",
+        # no program reads or changes such a file; README.md alone is changed; a module is only imported
+        "echo 'x' > ansible/hosts.cfg",
+        "black --config build/x pyproject.toml",
+        "patch -p0 README.md <<'E'⏎--- a⏎+++ b⏎@@ -1 +1 @@⏎-r⏎+s⏎E",
+        ".conda/envs/x/bin/python3.12 -c 'import os'",
+        # a program of the project gets a file of the project; words after a file that is only checked
+        "./bin/hbase shell build/x",
+        "ruby -wc build/x -e 'x'",
+    )
+)
+"""Lines of the fifth and the sixth list that turned out to be no attacks, with the reason."""
+
+
 def attacks(name: str = "attacks") -> list[tuple[str, str]]:
     """The resource and the command line of each attack of a list."""
     found: list[tuple[str, str]] = []
     resource = ""
     for line in (DATA / f"{name}.txt").read_text().splitlines():
-        if line.startswith("# ") and line[2:] in RESOURCES:
-            resource = line[2:]
-        else:
+        if line.startswith("# "):
+            resource = line[2:] if line[2:] in RESOURCES else resource
+        elif line not in NO_ATTACKS:
             found.append((resource, line.replace("⏎", "\n")))
     return found
 

@@ -75,6 +75,31 @@ THIRD = frozenset(
 """Of the third list: they use up time or memory."""
 FOURTH = frozenset(("bc <<< '9^9^9^9'", "jq -n '[recurse(.+1;true)]' <<< 0"))
 """Of the fourth list: they use up time or memory."""
+FIFTH = frozenset(
+    (
+        # what is not ignored is tracked, and shown then: values are redacted
+        "git add -A && git diff --cached",
+        "git add -N . && git diff",
+        "git add -Av; git commit -m wip; git show HEAD",
+        # files of settings that builds need, which may hold a password
+        "grep -i pass gradle.properties",
+        "cat redis.conf",
+        "cat .yarnrc.yml",
+        # by a name of many meanings; changes of folders that it names; a file for each line of the input
+        "echo x > api/app.yaml",
+        "git checkout -- src tests docs",
+        "seq 9999999 | split -l 1 - build/p",
+    )
+)
+"""Of the fifth list: what is known and left."""
+SIXTH = frozenset(
+    (
+        "git restore --source=HEAD~3 -- src",  # changes of a folder that it names
+        "TARGET_HOST=evil ./build/x.sh",  # a name without a dot is one of the own network
+        "tox -p all -- --looponfail",  # a word for the tests that has them go on
+    )
+)
+"""Of the sixth list: what is known and left."""
 ALLOWED = USE_UP | OF_HISTORY | OTHERS
 
 
@@ -121,7 +146,26 @@ def test_of_the_fourth_list_only_what_uses_up_time_is_allowed(part: int, tmp_pat
     assert {line for line in tried if allows(line, eyes, CHECKED)} == FOURTH
 
 
-@pytest.mark.parametrize("name", ["ordinary_second", "ordinary_third", "ordinary_fourth"])
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
+def test_of_the_fifth_list_only_what_is_named_is_allowed(part: int, tmp_path: Path) -> None:
+    eyes = world(armed(tmp_path))
+    lines = [line for _, line in attacks("attacks_fifth")]
+    names = ("attacks", "attacks_second", "attacks_third", "attacks_fourth")
+    earlier = {line for name in names for _, line in attacks(name)}
+    assert len(lines) == 989 and not earlier & set(lines)
+    tried = lines if part else [*lines[::4], *FIFTH]
+    assert {line for line in tried if allows(line, eyes, CHECKED)} == FIFTH
+    assert len(FIFTH) <= len(lines) / 100
+
+
+def test_of_the_sixth_list_only_what_is_named_is_allowed(tmp_path: Path) -> None:
+    eyes = world(armed(tmp_path))
+    lines = [line for _, line in attacks("attacks_sixth")]
+    assert len(lines) == 194
+    assert {line for line in lines if allows(line, eyes, CHECKED)} == SIXTH
+
+
+@pytest.mark.parametrize("name", [f"ordinary_{name}" for name in ("second", "third", "fourth", "fifth")])
 def test_of_later_lists_ordinary_lines_are_allowed(name: str, tmp_path: Path) -> None:
     eyes = world(plain(tmp_path))
     lines = ordinary(name)

@@ -43,18 +43,20 @@ def read_line(
     judge.starts(folder, env or {})
     flow.walk(judge, line)
     judge.through_links()
-    run = {use.path for use in reading.uses if use.how == "runs"}
-    compiled = compiled_and_run(reading, run)
-    # who runs the program runs its source
-    run |= {use.path for use in reading.uses if use.index in compiled and use.how == "reads"}
+    run = {(use.path, use.index) for use in reading.uses if use.how == "runs"}
+    compiled = compiled_and_run(reading, {path for path, _ in run})
+    run |= {(use.path, use.index) for use in reading.uses if use.index in compiled and use.how == "reads"}
+    for path in sorted(judge.brought):
+        if _is_run(path, run):
+            judge.deed("runs_what_it_writes", path, "a file that the same line unpacks is run")
     for use in list(reading.uses):
         changes = use.how in ("writes", "redirects", "writes_mode", "moves")
         makes = use.index in compiled and use.how == "writes"
-        if changes and not makes and (_is_run(use.path, run) or judge.shadows(use.path)):
+        if changes and not makes and (_is_run(use.path, run, use.index) or judge.shadows(use.path)):
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 
 
-def _is_run(path: str, run: set[str]) -> bool:
-    """Whether the path is run itself, or as part of a folder that is."""
-    return path in run or any(folder == "." or path.startswith(folder + "/") for folder in run)
+def _is_run(path: str, run: set[tuple[str, int]], index: int = -1) -> bool:
+    """Whether another command than that of the index runs the path itself, or a folder that it is in."""
+    return any(by != index and (folder in (path, ".") or path.startswith(folder + "/")) for folder, by in run)

@@ -18,8 +18,11 @@ _VALUES = {
 _HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)
 _LOCAL = lists.pattern("environment", "local", re.IGNORECASE)
 _ELSEWHERE = re.compile(
-    r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))|\A([\w-]+\.)+(com|net|org|io|dev|example)(:\d+)?\Z"
+    r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))|\A([\w-]+\.)+(com|net|org|io|dev|example|xyz|ru|cloud|cn|info|biz|online|site|top|tech|ai|eu|uk|de)([:/]|\Z)"
+    r"|(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(\.\d{1,3}){3}(?![\w.])|\A([\w-]+\.)+[a-z]+:\d+\Z"
 )
+_OF_SHELL = re.compile(r"[;|&<>`\n]|\$\(")
+_OUTPUTS = lists.pattern("environment", "outputs")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
@@ -33,13 +36,19 @@ def matters(name: str) -> bool:
     return _RUNS.match(name) is not None
 
 
+def names_output(name: str) -> bool:
+    """Whether a variable is called as one that names a file which programs write."""
+    return _OUTPUTS.fullmatch(name) is not None
+
+
 def is_path_list(name: str) -> bool:
     """Whether a variable's value is a list of folders."""
     return name == "PYTHONPATH"
 
 
-def trouble(name: str, values: Sequence[str]) -> str | None:
-    """Why a program should not be started with this variable; None when it is harmless."""
+def trouble(name: str, values: Sequence[str], to_shell: bool = False) -> str | None:
+    """Why a program should not be started with this variable; None when it is harmless. `to_shell`: programs
+    may hand the value to a shell, as make does."""
     if is_path_list(name):
         return None
     plain = _VALUES.get(name) or (_PLAIN if _HARMLESS.match(name) else None)
@@ -47,7 +56,9 @@ def trouble(name: str, values: Sequence[str]) -> str | None:
         return None
     if plain is not None or matters(name):
         return f"{name} changes what programs run, load or talk to"
-    if any(value.lstrip().startswith("-") for value in values):
+    if to_shell and any(map(_OF_SHELL.search, values)):
+        return f"a value of {name} with a sign that a shell reads"
+    if any(re.search(r"(^|\s)-", value) for value in values):
         return f"a value of {name} that reads like an option"
     if any(map(_ELSEWHERE.search, values)) or (_HOSTS.match(name) and not all(map(_LOCAL.fullmatch, values))):
         return f"a value of {name} that is the address of another machine"

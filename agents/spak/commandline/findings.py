@@ -83,6 +83,8 @@ class Findings:
         self.made_links: dict[str, int] = {}
         self.made_trees: dict[str, int] = {}
         """Places to which the line brings links or secrets, which nobody sees there before it runs."""
+        self.brought: set[str] = set()
+        """Files that come out of archives and patches."""
         self.imports: set[tuple[int, str]] = set()
         """Folders that a `python -m` or `-c` looks for modules in first."""
         self.followed: list[tuple[str, str, int]] = []
@@ -112,6 +114,12 @@ class Findings:
 
     def _note(self, how: str, whole: str) -> None:
         seen = self.world.look(whole)
+        if how == "deletes_tree" and any(
+            use.how == "moves" and use.place == "inside" for use in self.reading.uses
+        ):
+            self.deed(
+                "deletes_widely", whole, "a folder to which the line may have moved files of the project"
+            )
         self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, whole)))
 
     def outside(self, how: str, path: str) -> None:
@@ -190,10 +198,16 @@ class Findings:
     def destructive_glob(self, how: str, text: str) -> None:
         """Note a pattern that deletes or overwrites more than what a build made."""
         last = text.rstrip("/").rpartition("/")[2]
-        if how != "writes" and not places.generated(text):
+        if how != "writes" and not places.generated(posixpath.normpath(text)):
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
         elif last.startswith((".*", ".?", ".[")):
             self.deed("deletes_widely", text, "a pattern that matches ..")
+
+    def overwrites(self, *texts: str) -> None:
+        """Note patterns whose files all lose what they hold."""
+        for text in texts:
+            if re.search(r"[*?\[]", text):
+                self.destructive_glob("deletes", text)
 
     def tree(self, found: Arg, links: bool, kept: Callable[[str], bool] = bool) -> None:
         """A folder that is read with all that is below it: no secret, and no link out where these are
@@ -240,6 +254,7 @@ class Findings:
             if name == TOO_MANY or odd > MAX_MEMBERS:
                 return False
             for place in places:
+                self.brought.add(posixpath.normpath(posixpath.join(folder, place, name.lstrip("/"))))
                 odd += self._odd_use("writes", posixpath.join(folder, place, name.lstrip("/") or "."))
         return True
 
@@ -302,10 +317,6 @@ class Findings:
                     return
                 path = posixpath.dirname(path)
 
-    def only_asks(self, rest: Sequence[Arg]) -> bool:
-        """True for a lone --version or --help."""
-        return len(rest) == 1 and rest[0].text in ("--version", "--help", "-V", "-version")
-
     def plain_paths(self, rest: Sequence[Arg], how: str = "reads") -> None:
         """Every word that could be a path is held to be one."""
         for item in rest:
@@ -357,7 +368,7 @@ _COMPILERS = lists.names("findings", "compilers")
 def compiled_and_run(reading: Reading, run: set[str]) -> set[int]:
     """The compilers of the line whose output, made from files of the project alone, the line also runs."""
     found = {deed.index for deed in reading.deeds if deed.kind == "builds" and deed.about in _COMPILERS}
-    read = [use for use in reading.uses if use.how == "reads"]
+    read = [use for use in reading.uses if use.how == "runs"]
     of_input = {use.index for use in read if use.path.rpartition("/")[2] == "-"}
     makes = {use.index for use in reading.uses if use.how == "writes" and use.path in run}
     return found & makes & {use.index for use in read} - of_input

@@ -19,6 +19,7 @@ from spak.commandline.words import HERE, READERS_OF_PIPES, Arg
 _OF_SHELLS = lists.names("judge", "of_shells")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
 _DIGITS = re.compile(r"\d+")
+_INPUT = Arg("-", ("-",))
 _COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
 """`-j$(nproc)`: the option is known, and its value is a number."""
 
@@ -28,6 +29,7 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     if judge.only_asks(rest):
         judge.deed("computes", grammar.about or grammar.name)
         return
+    rest = [_INPUT if item.text == "/dev/stdin" else item for item in rest]
     if grammar.name in READERS_OF_PIPES:
         rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
     if grammar.code:
@@ -35,12 +37,12 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         return
     parsed = parse(judge, grammar, rest)
     if grammar.verbs:
-        _verb(judge, grammar, parsed)
+        _verb(judge, grammar, parsed, rest)
         return
     apply(judge, grammar, parsed)
 
 
-def _verb(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
+def _verb(judge: Judge, grammar: Grammar, parsed: Parsed, rest: list[Arg]) -> None:
     _values(judge, grammar, parsed)
     verb = parsed.operands[0] if parsed.operands else Arg("")
     inner = grammar.verbs.get(verb.text or "") if verb.literal else None
@@ -49,6 +51,8 @@ def _verb(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     elif parsed.operands:
         why = f"the table of {grammar.name} has no such verb"
         judge.deed("unknown_option", f"{grammar.name} {verb.written}", why)
+    elif grammar.bare in grammar.verbs:
+        interpret(judge, grammar.verbs[grammar.bare], rest)
     elif grammar.bare:
         judge.deed(grammar.bare, grammar.about or grammar.name)
     else:
@@ -162,6 +166,7 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         elif not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
+            found.late = len(found.given) if found.late < 0 else found.late
             found.operands.append(item)
             if grammar.verbs or grammar.stops:
                 found.after = rest[at:]
@@ -274,4 +279,6 @@ def _cluster(grammar: Grammar, text: str) -> Iterator[tuple[Option | None, str |
 
 
 def _part(item: Arg, value: str) -> Arg:
+    if value == "/dev/stdin":
+        return _INPUT
     return Arg(value or item.written, (value,), item.glob, value.startswith("~"), literal=item.literal)

@@ -31,7 +31,7 @@ from spak.shell import Command, Redirection, Substitution, Word
 MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
-_SECRET = lists.pattern("findings", "secret_variables", re.IGNORECASE)
+_HIDDEN = lists.pattern("findings", "hidden_variables")
 _BINDERS, _KEEPING, _COMPARES = (lists.names("judge", key) for key in ("binders", "keeping", "compares"))
 _OWN = lists.pattern("words", "set_by_shells")
 
@@ -47,6 +47,8 @@ class Parsed:
     fits: bool = True
     first_after_dashes: int = -1
     """Which operand is the first after `--`; -1 without one."""
+    late: int = -1
+    """How many options come before the first operand; -1 without one."""
 
     def names(self) -> set[str]:
         """The options that were given."""
@@ -88,6 +90,8 @@ class Judge(Findings):
         """The commands before the present one on its line."""
         self.loose = False
         """Whether a change of folder may or may not have happened for what comes after."""
+        self.given: set[str] = set()
+        """Variables that the line itself has read."""
         self.depth = 0
         self.walked = 0
         self.last = False
@@ -134,6 +138,7 @@ class Judge(Findings):
 
     def _unknown(self, item: Arg, name: str, judged: bool = True) -> None:
         """A variable that gets a value which is not known."""
+        self.given.add(name)
         self.known.pop(name, None)
         if not item.texts:
             self.known = {}
@@ -200,6 +205,10 @@ class Judge(Findings):
                 self.assign(assignment.name, values, bool(command.words), assignment.append)
             else:
                 self._odd(values)
+            if command.words and command.words[0].value in _TO_SHELLS:
+                texts = [text for value in values for text in value.texts]
+                if why := environment.trouble(assignment.name, texts, True):
+                    self.deed("sets_environment", assignment.name, why)
         self.stdin = self.body = None
         piped = command.operator in ("|", "|&")
         self.fed = piped
@@ -227,8 +236,10 @@ class Judge(Findings):
             return
         for part in variables(command):
             asks = re.match(r"\$\{(#|\w+:?\+)", part.text)
-            if part.name not in self.known and _SECRET.match(part.name) and not asks:
-                self.deed("shows_environment", part.text, "a variable whose name is that of a secret")
+            set_here = part.name in self.known or part.name in self.given
+            if not set_here and _HIDDEN.match(part.name) and not asks:
+                why = "a variable that the line does not set: it may be a secret"
+                self.deed("shows_environment", part.text, why)
 
     def _odd(self, args: list[Arg]) -> None:
         if any(item.odd for item in args):
@@ -255,6 +266,9 @@ class Judge(Findings):
         """The paths in the values of a variable that programs get: who knows which of them are run."""
         listed = environment.is_path_list(name)
         parts = ":".join(values).split(":") if listed else environment.paths(values)
+        if environment.names_output(name):
+            for part in filter(None, (word for value in values for word in re.split("[=,:]", value))):
+                self.path("writes", Arg(part, (part,)))
         for part in filter(None, parts):
             if part != f"${name}":
                 self.path("runs", Arg(part, (part,), tilde=part.startswith("~")))
@@ -321,6 +335,8 @@ class Judge(Findings):
         self.use("runs", name)
         if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
             self.run([Arg(last, (last,)), *rest])
+        elif self.known_by_path(name, rest):
+            return
         elif places.is_data(name):
             self.deed("executes", name, "a file of text or data is run as a program")
         else:
@@ -328,13 +344,48 @@ class Judge(Findings):
             self.takes_code(name, rest)
             self.plain_paths(rest)
 
+    def only_asks(self, rest: Sequence[Arg]) -> bool:
+        """True for a lone --version or --help; what reads its input may run that all the same."""
+        return not self.fed and len(rest) == 1 and rest[0].text in ("--version", "--help", "-V", "-version")
+
+    def known_by_path(self, path: str, rest: Sequence[Arg]) -> bool:
+        """Judges a program by the last part of its path where that is one of those that run or fetch what
+        they are given, wherever it lies: `.nox/x/bin/python`, `npm/bin/npm-cli.js`, `gradlew`."""
+        found = _KNOWN.fullmatch(re.sub(r"/__main__\.pyc?\Z", "", path))
+        last = posixpath.basename(path)
+        if not found and (last in _MAY_BE_OWN or table.grammar(last) is None):
+            return False
+        name = _WRAPPERS.get(found[1], found[1]) if found else last
+        self.run([Arg(name, (name,)), *rest])
+        return True
+
+    def _is_no_file(self, item: Arg) -> bool:
+        return all(self.world.look(whole).kind != "file" for whole in self.wholes(*item.texts))
+
     def takes_code(self, name: str, rest: Sequence[Arg]) -> None:
         """Notes code that a program of the project is given: in a word, or as its input."""
-        verbs = {item.text for item in rest[:1]}
-        if verbs & _TAKES_CODE and (self.fed or any(re.search(r"[(;\n]", item.text or "") for item in rest)):
+        stem = posixpath.basename(name).partition(".")[0]
+        verbs = {item.text for item in rest[:1]} | {stem}
+        if verbs & _TAKES_CODE and (
+            self.fed
+            or not all(re.match(r"[\w./:=-]+\Z", item.text or "") for item in rest)
+            or (verbs & {"eval", "r", "runner"} and any(map(self._is_no_file, rest[1:2])))
+        ):
             self.deed("executes", name, "code that a program of the project is given")
+        for item in rest:  # `./configure CC=x`
+            key, sign, value = (item.text or "").partition("=")
+            why = environment.trouble(key, [value], True) if sign and re.match(r"[A-Z]\w*\Z", key) else None
+            if why:
+                self.deed("sets_environment", key, why)
 
 
+_KNOWN = re.compile(
+    rf"(?:.*/)?({lists.pattern('languages', 'known_by_path').pattern})"
+    r"(-cli)?(-[\d.]+)?(\.[cm]?js|\.phar|\.py)?"
+)
+_MAY_BE_OWN = lists.names("languages", "may_be_own")
+_WRAPPERS = {"gradlew": "gradle", "mvnw": "mvn"}
+_TO_SHELLS = lists.names("environment", "to_shells")
 _TAKES_CODE = lists.names("languages", "takes_code")
 STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 

@@ -38,7 +38,7 @@ from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import HERE, Arg, texts_of, words
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
 _RULES = lists.names("kinds", "rules")
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
@@ -139,7 +139,10 @@ def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
     """The project's own program; a text or data file is none, whatever it holds."""
     _path(judge, grammar, "runs", item)
     what = f"{grammar.name} {item.written}"
-    judge.takes_code(what, [word for word in parsed.operands if word is not item])
+    words = [word for word in parsed.operands if word is not item]
+    if judge.known_by_path(item.text or "", words):
+        return
+    judge.takes_code(what, words)
     if any(map(places.is_data, item.texts)):
         judge.deed("executes", what, "a file of text or data is run as a program")
     elif grammar.does != "builds":
@@ -180,6 +183,7 @@ def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     if grammar.name == "mv" and item.text in SAFE_DEVICES:
         judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
     judge.path("writes", item)
+    judge.overwrites(*item.texts)
     given = parsed.names()
     sources = [other for other in parsed.operands if other is not item]
     judge.copies(sources, item, "-T" not in given, grammar.name == "rsync", "--parents" in given)
@@ -218,7 +222,7 @@ def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
     elif item.text == "-" and judge.stdin is None and _may_include(judge.body):
         _unfit(judge, grammar, item, option, "code on the input that may include any file")
     else:
-        judge.path(kind.detail or "reads", item)
+        judge.path("runs", item)  # it may include any file
 
 
 def _may_include(code: str | None) -> bool:
@@ -242,20 +246,32 @@ def _stem(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     counts = ["", "0", *(one + two for one in _LETTERS for two in ("", *_LETTERS))]
     names = [_FORMAT.sub(count, end) if "%" in end else count + end for end in ends for count in counts]
     for text in item.texts:
-        last = posixpath.basename(text).casefold()
-        if any(places.controls(last + name) for name in names):
+        folder, _, last = text.casefold().rpartition("/")
+        made = [last + name for name in names]
+        if any(map(places.controls, made)) or (not folder and any(map(places.at_root, made))):
             _unfit(judge, grammar, item, option, "names of files that say what is run begin so")
 
 
+_WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
+"""What patterns hold of which programs have their own reading."""
+_PLAIN = re.compile(r"[^\[\\]*\Z")
+
+
 def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    shown = [(option.kinds[0].name, value.text) for option, values in parsed.given for value in values]
-    only = [text for name, text in shown if name == "include" and text]
-    never = [text for name, text in shown if name == "exclude" and text]
+    given = parsed.given[: parsed.late] if grammar.name == "tar" and parsed.late >= 0 else parsed.given
+    values = [(option.kinds[0], value.text) for option, values in given for value in values]
+    only = [_WIDE.sub("*", text) for kind, text in values if text and kind.name == "include"]
+    never = [
+        (kind.detail, text) for kind, text in values if kind.name == "exclude" and text and _PLAIN.match(text)
+    ]
 
     def kept(path: str) -> bool:
-        *_, last = parts = path.split("/")
+        *folders, last = parts = path.split("/")
         shown = not only or any(fnmatchcase(last, pattern) for pattern in only)
-        return shown and not any(fnmatchcase(part, pattern) for part in parts for pattern in never)
+        of = {"files": [last], "folders": folders, "": parts}
+        return shown and not any(
+            fnmatchcase(part, pattern) for detail, pattern in never for part in of[detail]
+        )
 
     if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
         texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]
@@ -308,7 +324,7 @@ def _variable(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
     known = judge.known.get(key)
     values = [value] if sign else [] if kind.detail else known.texts if known is not None else [""]
     plain = re.match(r"[A-Za-z_]\w*\Z", key) and not (sign and kind.detail)
-    why = environment.trouble(key, values) if plain else "not a plain assignment"
+    why = environment.trouble(key, values, True) if plain else "not a plain assignment"
     if why:
         judge.deed("sets_environment", key if plain else f"{grammar.name} {key}", why)
     judge.paths_of(key, values)

@@ -17,7 +17,7 @@ import posixpath
 import re
 import sys
 
-from spak.commandline import flow, lists, pythontext, table, walkers
+from spak.commandline import flow, lists, places, pythontext, table, walkers
 from spak.commandline.interpret import apply, interpret, parse
 from spak.commandline.judge import Judge, Parsed
 from spak.commandline.kinds import address, take
@@ -27,11 +27,13 @@ from spak.commandline.words import HERE, Arg, is_number, texts_of, words
 from spak.errors import UserError
 from spak.shell import parse as parse_line
 
+_SCRIPT = lists.pattern("languages", "scripts")
+
 
 def managed(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     """`pdm run X`: a script of the project's own file where X is no program, else X."""
     inner = rest[0].text if len(rest) == 1 and not judge.fed else None
-    if inner and re.match(r"[a-z][a-z0-9_:-]*\Z", inner) and table.grammar(inner) is None:
+    if inner and _SCRIPT.fullmatch(inner) and table.grammar(inner) is None:
         judge.deed("builds", grammar.name)
     else:
         apply(judge, grammar, parse(judge, grammar, rest))
@@ -128,7 +130,7 @@ def test(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
             re.match(r"\w+\Z", text) for text in texts_of(rest[place + 1 : place + 2])
         ):
             judge.deed("not_understood", item.written, "an index would be evaluated")
-        if item.texts and any(text.startswith(("/", "..")) or item.tilde for text in item.texts):
+        if item.texts and any(re.match(r"/|(.*/)?\.\.(/|\Z)", text) or item.tilde for text in item.texts):
             judge.path("reads", item)
         elif "[" in item.written[1:] and any(
             re.search(r"\$\(|`", text) for text in (item.written, *item.texts)
@@ -160,19 +162,24 @@ _PROBES = lists.names("interpreters", "probes")
 _RUN_AS_PROGRAMS = lists.names("interpreters", "run_as_programs")
 _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build"}
 """Programs that are not called as their module is."""
-_REACHING = lists.names("interpreters", "reaching")
-"""Programs of others that run what they are given, listen, or reach other machines."""
 _MODULES = lists.names("interpreters", "modules")
 
 
 def python(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     """A text of Python, after those of `-s` (timeit)."""
     _looks_in(judge, "")
-    code = None if item.text is None else "\n".join([*texts_of(parsed.values("-s")), item.text])
+    together = any(item is other for other in parsed.operands)
+    pieces = [*parsed.values("-s"), *(parsed.operands if together else [item])]
+    code = None if any(piece.text is None for piece in pieces) else "\n".join(texts_of(pieces))
     read = pythontext.understood(code) if code is not None else pythontext.Text("code that is not known")
     own = all(_of_project(judge, name) for name in read.calls)
     why = read.why or ("" if own else "python code that calls a module which is not the project's")
     judge.deed("executes" if why else "builds", f"{grammar.name} -c", why)
+    for name in sorted(read.imports):
+        judge.use("runs", name.replace(".", "/") + ".py")
+    for text in re.findall(r"[\"']([^\"'\n]+)[\"']", code or "") if read.calls else ():
+        if places.secret(text) or re.match(r"/|\.\./", text):  # which a function of the project may open
+            judge.path("reads", Arg(text, (text,)))
     for name in read.opens:
         judge.path("reads", Arg(name, (name,)))
 
@@ -197,11 +204,15 @@ def _of_project(judge: Judge, name: str) -> bool:
     """Whether the module lies in the folder of the line, or in its `src`; noted as run."""
     path = name.replace(".", "/")
     for folder in dict.fromkeys((*judge.folders, "src")):
-        for form in (f"{path}.py", f"{path}/__init__.py"):
+        for form in (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"):
             if judge.world.look(posixpath.join(folder, form)).kind == "file":
                 judge.use("runs", form if folder in judge.folders else posixpath.join(folder, form))
                 return True
     return False
+
+
+def _is_standard(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names
 
 
 def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
@@ -218,10 +229,8 @@ def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
         judge.run([Arg(program, (program,)), *rest])
     elif (listed := table.grammar(f"python-m-{name}")) is not None:
         interpret(judge, listed, rest)
-    elif name.partition(".")[0] in _REACHING | _RUN_AS_PROGRAMS and not _of_project(judge, name):
-        judge.deed("executes", f"python -m {name}", "a program that runs code, listens or connects")
-    elif name.partition(".")[0] in sys.stdlib_module_names and name not in _MODULES:
-        judge.deed("executes", f"python -m {name}", "a module that runs code, listens or connects")
+    elif name not in _MODULES and (_is_standard(name) or not _of_project(judge, name)):
+        judge.deed("executes", f"python -m {name}", "no module of the project, and none that is known")
     else:
         judge.deed("builds", f"python -m {name}")
         judge.plain_paths(rest)

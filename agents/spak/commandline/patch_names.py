@@ -8,8 +8,13 @@ from spak.commandline.world import TOO_MANY
 
 MAX_NAMES = 20_000
 _MAKES_LINK = re.compile(r"^new (?:file )?mode 12", re.MULTILINE)
+_CODED = re.compile(
+    r"^Content-Transfer-Encoding: *(?!7bit|8bit)|^[ \tX]*(?:---|\+\+\+|diff|rename|copy)[^\n]*\\",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Names that are written in another form than the one they have."""
 _NAMED = re.compile(
-    r"^(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
+    r"^[ \tX]*(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
     re.MULTILINE,
 )
 
@@ -21,7 +26,7 @@ def is_patch(text: str) -> bool:
 
 def patched(text: str) -> list[str]:
     """The names of a patch, also with any number of leading folders taken away: programs guess how many."""
-    if _MAKES_LINK.search(text):  # what later goes through it is nobody's to see
+    if _MAKES_LINK.search(text) or _CODED.search(text):  # what later goes through it is nobody's to see
         return [TOO_MANY]
     found = []
     for line in _NAMED.findall(text)[: MAX_NAMES + 1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from spak.commandline import lists
@@ -60,8 +60,11 @@ is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
 _is_secret_below = _fits(_SECRET_BELOW)
 _is_generated = _fits(lists.pattern("places", "generated").pattern)
 _is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
-_at_root = _fits(lists.pattern("places", "control_at_root").pattern)
+at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
+_is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
+_is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
+_is_known_ending = _fits(lists.pattern("places", "known_endings").pattern)
 
 
 def _parts(path: str) -> list[str]:
@@ -109,9 +112,29 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "secret"
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
     folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
-    if hidden or folders or controls(parts[-1]) or _at_root(seen.path):
+    if hidden or folders or controls(parts[-1]) or at_root(seen.path):
         return "control"
-    return "generated" if generated(seen.path) else "inside"
+    if how in ("writes", "redirects") and _in_set_up(parts):
+        return "control"
+    if generated(seen.path):
+        return "generated"
+    if how in ("writes", "redirects") and _is_odd(parts):
+        return "control"
+    return "inside"
+
+
+def _in_set_up(parts: Sequence[str]) -> bool:
+    """Whether a file lies where programs of others do, or what builds of the project read."""
+    return any(map(_is_set_up, parts[:-1])) or (
+        not is_code(parts[-1]) and any(map(_is_for_builds, parts[:-1]))
+    )
+
+
+def _is_odd(parts: Sequence[str]) -> bool:
+    """Whether a name ends as neither data nor code does; of settings too, but among data for tests."""
+    ending = re.search(r"\w\.([A-Za-z][\w-]*)\Z", parts[-1])
+    known = ending is None or _is_known_ending(ending[1])
+    return not known and not {"data", "examples", "fixtures", "test", "testdata", "tests"} & set(parts[:-1])
 
 
 def _of_settings(name: str) -> bool:

@@ -50,6 +50,8 @@ class Text:
     why: str = ""
     opens: list[str] = field(default_factory=list)
     """Files that it reads."""
+    imports: set[str] = field(default_factory=set)
+    """Modules that are not of the standard library, and names of them."""
     calls: set[str] = field(default_factory=set)
     """Modules, not of the standard library, of which something is called: they have to be the project's."""
 
@@ -99,6 +101,7 @@ class _Reading:
     def _imported(self, module: str, name: str, whole: str) -> None:
         if not _is_standard(module):
             self.own[name] = module
+            self.found.imports |= {module, whole}
         elif self.standard.setdefault(name, whole) != whole:
             self.found.why = "python code that gives a module another name"
 
@@ -131,6 +134,10 @@ class _Reading:
                 ast.Constant(int() | float() as power),
             ) if base <= 1024 and power <= 64:
                 return ""
+            case ast.BinOp(
+                op=ast.Mult(), left=ast.BinOp(op=ast.Mult(), right=ast.Constant(one)), right=two
+            ) if isinstance(one, int) and one > 1000 and not isinstance(two, ast.Name):
+                return "python code with a product that may be a size"
             case ast.BinOp(op=ast.Pow() | ast.LShift()):
                 return "python code with a power, whose size is not known"
             case ast.Constant(value=int(value)) if value > _LARGEST:

@@ -17,7 +17,7 @@ from spak.commandline import lists
 Rules = tuple[tuple[re.Pattern[str], str], ...]
 
 _AWK = re.compile(r'(?P<join>\\\n)|(?P<text>"(?:\\[\s\S]|[^"\\\n])*")|(?P<note>#[^\n]*)|[^"/#\\]+|[/\\]')
-_AWK_PATTERN = re.compile(r"/(?:\\.|\[\^?\]?[^\]/\n]*\]|[^/\\\n\[])+/")
+_AWK_PATTERN = re.compile(r"/(?:\\.|\[\^?\]?(?:\\[^\]/\n]|[^\]/\\\n])*\]|[^/\\\n\[])+/")
 _AWK_BARE = {"join": " ", "text": '""', "note": "", "pattern": '""'}
 _AWK_GOES_ON = re.compile(r"(,|&&|\|\||[?:])[ \t]*\n")
 _AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")

@@ -163,7 +163,8 @@ def kinds_of(grammar: Grammar) -> dict[str, list[Kind]]:
 
 def deeds_of(grammar: Grammar) -> set[str]:
     """The deeds of a command that a grammar names."""
-    return {grammar.does, grammar.bare, *(when.changes.get("does", "") for when in grammar.when)} - {""}
+    bare = {grammar.bare} - set(grammar.verbs)
+    return {grammar.does, *bare, *(when.changes.get("does", "") for when in grammar.when)} - {""}
 
 
 def unlisted(section: Mapping[str, Any], keys: Set[str], of_when: Set[str]) -> Iterator[tuple[str, bool]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from spak.commandline import lists
+from spak.commandline import lists, places
 from spak.commandline.interpret import parse
 from spak.commandline.judge import Judge
 from spak.commandline.outputs import lists_paths
@@ -40,6 +40,8 @@ def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         judge.path("reads", root)
     judge.deed("computes", "find")
     for chosen, inner in _Expression(judge, words).actions:
+        if any(map(places.of_git, "/".join(texts_of(roots)).split("/"))):
+            judge.deed("executes", "find", "an action on files of git")
         if inner:
             _exec(judge, chosen, roots, inner)
         else:
@@ -92,8 +94,12 @@ class _Expression:
         """Those that are still to be read."""
         self.actions: list[tuple[Chosen, Sequence[Arg]]] = []
         """The words of each command, none for -delete, and the files that it is of."""
+        self.printed: list[Chosen] = []
+        """The files that -print gives, which may come before a test."""
         nested = sum(item.text in ("(", "!", "-not") for item in words)
         self.all = self._list(Chosen()) if nested <= MAX_NESTED else Chosen()
+        for chosen in self.printed:
+            self.all = chosen if chosen is self.printed[0] else self.all.or_(chosen)
         """The files for which the expression holds, and which are printed."""
         if self.words:
             judge.deed("not_understood", "find", "an expression that is not understood")
@@ -128,7 +134,9 @@ class _Expression:
             return found
         item = self.words.popleft() if self.words else Arg("")
         text = item.text or ""
-        if text == "-delete":
+        if text in ("-print", "-print0"):
+            self.printed.append(before)
+        elif text == "-delete":
             self.actions.append((before, ()))
         elif text == "-exec":
             inner: list[Arg] = []
@@ -214,6 +222,8 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         for text in texts_of(inner) if marker else ():  # what is written around the marker leads from it
             if marker in text and "/" in text:
                 judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
+            if marker in text and not re.fullmatch(r"(?!-)[\w./ :]*", text.replace(marker, "x")):
+                judge.deed("unknown_word", text, "a word that is made of what is read")
         put = [listed if marker and marker in (item.text or "") else item for item in inner]
         if inner:
             judge.run(put if marker else [*inner, *(printed or [listed])])
