@@ -54,8 +54,8 @@ def propose(git: Git, folder: Folder, upon: str, row: FolderFile, hold: Hold) ->
         )  # fmt: skip
     row.pull_commits = [*filter(None, [tip]), made]
     with transaction.atomic():
-        hold.confirm()
         row.save(update_fields=["pull_commits"])
+        hold.confirm()
     pushing.give(git, made, ref, tip)
     hold.renew()
     pull = forges.Pull(branch, folder.short_branch, _title([row]), _words([row]))

@@ -60,8 +60,10 @@ class Hold:
         self.pk, self.at, self._begun = pk, at, at
 
     def confirm(self) -> None:
-        """In a transaction: until that ends no other worker can take the folder up. Raises: Lost."""
-        mine = Folder.objects.select_for_update().filter(pk=self.pk, claimed_at=self.at, active=True)
+        """At the end of a transaction: until it commits no other worker can take the folder up. At its end,
+        since whoever saves a spec takes the spec first and then the folder. Raises: Lost."""
+        mine = Folder.objects.select_for_update(no_key=True)
+        mine = mine.filter(pk=self.pk, claimed_at=self.at, active=True)
         if mine.values_list("pk").first() is None:
             raise Lost
 

@@ -133,8 +133,8 @@ def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | Non
                 done["commit"] = giving.give(git, folder, found.commit, rows)
                 hold.renew()
                 with transaction.atomic():
-                    hold.confirm()
                     lines += [_sent(done["commit"], row) for row in rows]
+                    hold.confirm()
         except UserError as why:
             error = why
     look = any(line.what not in QUIET for line in lines)
@@ -178,8 +178,8 @@ def _proposed(git: Git, folder: Folder, upon: str, row: FolderFile, hold: Hold) 
         words = f"Version {head.number} waits: {why.code}: {why.message}. {why.hint}."
         return Line(row.path, "wrong", words, row.spec.slug, row.pull_url)
     with transaction.atomic():
-        hold.confirm()
         row.seen, row.sent = head, head.content_hash
         row.save(update_fields=["seen", "sent", "pull_url"])
+        hold.confirm()
     words = f"Version {head.number} is in a pull request."
     return Line(row.path, "sent", words, row.spec.slug, row.pull_url)

@@ -60,7 +60,7 @@ class Taken:
 
 
 def take(folder: Folder, commit: Commit, files: Files, hold: Hold) -> Taken:
-    """The hold is renewed before each file, and confirmed in its transaction.
+    """The hold is renewed before each file, and confirmed at the end of its transaction.
 
     Raises: Lost, RunError `folder.late`; PermissionDenied, Http404 where the folder's person may not save any
     more.
@@ -106,9 +106,10 @@ class _Taking:
         """Raises: _Invalid."""
         try:
             with transaction.atomic():
-                self.hold.confirm()
                 row = self.rows.get(path)
-                return self._first(path, text) if row is None else self._again(row, text)
+                line = self._first(path, text) if row is None else self._again(row, text)
+                self.hold.confirm()
+                return line
         except UserError as error:
             return Line(path, "wrong", f"{error.code}: {error.message}", self._slug(path))
 
@@ -255,8 +256,9 @@ class _Taking:
     def _absent(self, row: FolderFile) -> Line | None:
         """A file that is not there."""
         with transaction.atomic():
+            line = self._gone(row)
             self.hold.confirm()
-            return self._gone(row)
+            return line
 
     def _gone(self, row: FolderFile) -> Line | None:
         spec = row.spec

@@ -26,6 +26,7 @@ OWN_WORDS = (
     "worker/retention/test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
     "ledger/test_run_snapshots.py::test_a_worker_reads_only_the_records_after_the_snapshot",
     "ledger/test_run_snapshots.py::test_a_runner_that_lost_its_lease_keeps_none",
+    "sources/test_folders_frozen.py",
 )
 """Tests of what is said to PostgreSQL in other words than to SQLite."""
 ONE_ROLE = "test_access and not admin"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from folders_kit import Push, changed, in_git, of, spec, synced
+from process_kit import WAIT_S
 from sources_kit import Forge, Repository, git
 from spakweb import clock
 from spakweb.folders import giving, queue, steps, taking
 from spakweb.folders.models import Folder, FolderFile
 from spakweb.reviews.models import Patch
 from spakweb.sources import fetching
+from spakweb.specs.actions import Stale, save_version
 from spakweb.specs.models import SpecVersion
 
 OLD, NEW, NEWER = (spec(path=name) for name in ("old", "new", "newer"))
@@ -131,3 +135,38 @@ def test_a_pull_request(
     assert reached and state() == found
     changed(cast["bob"], "tune", spec(path="last"))
     assert synced(pulls) == [("tune.spak", "sent")] and len(forge.pulls) == (1 if point == "open" else 2)
+
+
+def test_a_person_who_saves_the_spec_meanwhile_and_the_sync_do_not_wait_for_each_other(
+    cast: Any, folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Saving takes the spec and then, to ask for a sync, the folder; so does the sync."""
+    push({"tune.spak": OLD})
+    synced(folder)
+    push({"tune.spak": NEW})
+    usual, asks, saved = taking._Taking._again, queue.want, Event()
+    found: list[Any] = []
+
+    def person() -> None:
+        try:
+            found.append(save_version(cast["bob"], of("tune"), NEWER.decode(), 1, "By hand"))
+        except Exception as error:
+            found.append(error)
+        finally:
+            connection.close()
+
+    def asked(*given: Any) -> int:
+        saved.set()
+        return asks(*given)
+
+    def while_somebody_saves(self: Any, *given: Any) -> Any:
+        monkeypatch.setattr(queue, "want", asked)
+        thread.start()
+        saved.wait(1.0)  # SQLite has one writer: there nobody gets that far
+        return usual(self, *given)
+
+    thread = Thread(target=person)
+    monkeypatch.setattr(taking._Taking, "_again", while_somebody_saves)
+    [(_, what)] = synced(folder)
+    thread.join(WAIT_S)
+    assert (what, type(found[0])) in [("changed", Stale), ("conflict", SpecVersion)], (what, found)
