@@ -12,6 +12,7 @@ from spak.records import decode
 from spakweb.errors import Refused
 from spakweb.runs import actions
 from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.pages.run_parts import retry_address
 from spakweb.specs.actions import create_spec
 from spakweb.worker import execute
 
@@ -75,6 +76,8 @@ def test_the_form_takes_an_earlier_run(cast: Any, earlier: Run) -> None:
     assert [item["params"] for item in prior_of(run)] == [{"content": text} for text in tried(earlier)]
     page = client.get(reverse("spak-run", args=[team, run.key])).content.decode()
     assert reverse("spak-run", args=[team, earlier.key]) in page
+    again = client.get(retry_address(run)).content.decode()
+    assert f'name="prior" value="{earlier.key}"' in again
     assert prior_of(earlier) == []
 
 

@@ -240,7 +240,7 @@ def _who(run: Run, action: str) -> str:
 
 
 def retry_address(run: Run) -> str:
-    """The form that starts its like: the same version, inputs, mode, backend, sandbox and labels."""
+    """The form that starts its like: the same version, inputs, mode, backend, sandbox, labels and prior."""
     if run.version is None:
         return ""
     given = {f"input.{name}": value for name, value in run.inputs.items()} | {
@@ -249,6 +249,7 @@ def retry_address(run: Run) -> str:
         "backend": run.backend,
         "sandbox": run.sandbox,
         "labels": ", ".join(run.labels),
+        "prior": run.prior,
         "files": run.files.key if run.files else "",
     }
     if begun := getattr(run, "begun_from", None):
