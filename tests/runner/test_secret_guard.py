@@ -166,6 +166,12 @@ def test_a_folder_without_secrets_is_looked_at_again_each_time(
     assert PASSWORD not in reader.read([])[1] and reader.contents() == ()
     settings.unlink()
     assert reader.read([]) == ((), set())
+    for number in range(3):  # public keys, which are no secrets
+        (tmp_path / f"{number}.pem").write_text(
+            "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n"
+        )
+        assert reader.read([f"{number}.pem"]) == ((), set())
+    assert set(reader._known) <= {".git/config"}
 
 
 def test_what_was_once_known_stays_known(tmp_path: Path) -> None:

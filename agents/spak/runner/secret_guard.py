@@ -223,10 +223,10 @@ class Reader:
             if read is not None and read.values is not None:
                 found[path] = read
         git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
+        self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
         if not found and self._of_git is not None and self._of_git[0] is git:
             return (), self._of_git[1]
         values = [read.values or () for read in (*found.values(), git) if read is not None]
-        self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
         self._last = tuple(read.content for read in found.values() if read.content is not None)
         every = dict.fromkeys(_in_turn(values)).keys()
         self._of_git = None if found else (git, every)
