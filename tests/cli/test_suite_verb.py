@@ -115,3 +115,17 @@ def test_a_suite_that_was_touched_says_so(cli: Cli, tmp_path: Path) -> None:
     assert (found.code, [item["code"] for item in found.json["problems"]]) == (2, ["suite.changed"])
     assert cli("suite", "check", "s", "--enter").code == 0
     assert cli("suite", "check", "none", "--json").error == "suite.none"
+
+
+def test_the_next_command_is_one_that_has_cases(cli: Cli, tmp_path: Path) -> None:
+    """What is kept first may be a sealed case, of which `spak eval` uses none unless it is told to."""
+    assert cli("run", HELLO).code == 0
+    seen = set()
+    for number in range(40):
+        said = cli("suite", "keep", "latest", "--suite", f"s{number}", "--name", f"c{number}")
+        split, usual = said.err.partition("in the split ")[2].split()[0], "next: spak eval SPEC" in said.err
+        assert said.code == 0 and usual == (split != "sealed") and "next: spak " in said.err
+        seen.add(usual)
+        if seen == {True, False}:
+            return
+    raise AssertionError(f"no case of another split in 40: {seen}")

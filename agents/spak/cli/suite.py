@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spak.cli import common
+from spak.cli.eval_ import SPLITS
 from spak.errors import UsageError
 
 if TYPE_CHECKING:
@@ -271,4 +272,8 @@ def _report(suite: Suite, name: str, what: str, folder: Path, as_json: bool) -> 
     if as_json:
         common.emit({**describe(suite), what: row})
     else:
-        common.say(f"case {name} is in the split {row['split']}\nnext: spak eval SPEC --suite {folder}")
+        common.say(f"case {name} is in the split {row['split']}")
+        if suite.of(SPLITS[:2]):
+            common.say(f"next: spak eval SPEC --suite {folder}")
+        else:
+            common.say(f"next: spak suite keep RUN --suite {folder}   (cases of this split are for the end)")
