@@ -167,7 +167,9 @@ def _walls_rows(folder: Path, tool: str) -> list[dict[str, Any]]:
     what = {"write": "durable step", "change": "step that changes a file"}[tool]
     found = step_walls.calls(tool)
     names = [f"{what}: system calls, walls over none", f"{what}: waits for the disk, walls over none"]
-    rows = [_row(f"{what}: CPU, walls over none", step_walls.cpu(folder, tool), 1.0, "ratio", "<= 1.03")]
+    ratio, least, most = step_walls.cpu(folder, tool)
+    title = f"{what}: CPU, walls over none ({least:.3f} to {most:.3f})"
+    rows = [_row(title, ratio, 1.0, "ratio", "<= 1.03")]
     if found is None:
         return rows + [{"name": name, "ours": None, "floor": 0, "unit": "", "aim": ""} for name in names]
     return [

@@ -3,8 +3,9 @@
 With them a step takes the workspace lock and compares leases (fences), settles under that lock, looks for
 files of secrets, strips rights of the owner and compares the settings of repositories. Without them it does
 all else. `cpu(folder, tool)` gives the ratio of CPU times: runs alternate, either first by turns, and the
-median of the pairs decides, so that whatever else the machine does meets both. `calls(tool)` counts system
-calls a step with strace, and of them those that wait for the disk: these counts do not depend on the load.
+median of the pairs decides, so that whatever else the machine does meets both; pairs differ by a tenth, so
+there are many short ones, and the interval is given. `calls(tool)` counts system calls a step with strace,
+and of them those that wait for the disk: these counts do not depend on the load.
 
     python -m bench.step_walls with|without TOOL STEPS     one run, for strace
 """
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import sqrt
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
@@ -28,15 +30,16 @@ from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 from spak.workspace.lock import WorkspaceLock
 
-PAIRS, STEPS = 9, 200
+PAIRS, STEPS = 61, 100
 COUNTED = (50, 150)
 """Steps of the two runs whose counts are compared: what starting takes is in both."""
 FENCE = 1
 WAITS = ("fsync", "fdatasync", "syncfs")
 
 
-def cpu(folder: Path, tool: str) -> float:
-    """CPU time of a step with the walls over that of one without."""
+def cpu(folder: Path, tool: str) -> tuple[float, float, float]:
+    """CPU time of a step with the walls over that of one without: the median of the pairs, and the least and
+    the most that it may be (95 %, by ranks: the interval of the sign test)."""
     ratios = []
     for turn in range(PAIRS):
         spent = {}
@@ -44,7 +47,9 @@ def cpu(folder: Path, tool: str) -> float:
             with (_walls if walls else _no_walls)():
                 spent[walls] = bench_run.run(folder, tool, STEPS, mark=f"-{turn}-{walls}")["cpu_ms"]
         ratios.append(spent[True] / spent[False])
-    return median(ratios)
+    ratios.sort()
+    rank = max(0, round(PAIRS / 2 - 0.98 * sqrt(PAIRS)) - 1)
+    return median(ratios), ratios[rank], ratios[-1 - rank]
 
 
 def calls(tool: str) -> dict[bool, tuple[float, float]] | None:

@@ -261,9 +261,10 @@ def test_the_walls_of_a_step_are_on_and_off(tmp_path: Path, monkeypatch: pytest.
     with step_walls._no_walls():
         bench_run.run(tmp_path, "change", 2, mark="-without")
     assert met == []
-    monkeypatch.setattr(step_walls, "PAIRS", 1)
+    monkeypatch.setattr(step_walls, "PAIRS", 3)
     monkeypatch.setattr(step_walls, "STEPS", 2)
-    assert step_walls.cpu(tmp_path, "write") > 0
+    middle, least, most = step_walls.cpu(tmp_path, "write")
+    assert 0 < least <= middle <= most
 
 
 @pytest.mark.parametrize(("count", "rank"), [(3, 1), (6, 1), (9, 2), (15, 4), (20, 6), (25, 8)])

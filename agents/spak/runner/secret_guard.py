@@ -214,18 +214,18 @@ class Reader:
         self._of_git: tuple[_Read | None, Set[str]] | None = None
         """What git's settings held the last time, and the values in them, while they were all there was."""
 
-    def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
+    def read(self, paths: Collection[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
         shortest first: a file that holds thousands puts none of another's out of mind."""
+        git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
+        if not paths and self._of_git is not None and self._of_git[0] is git:
+            return (), self._of_git[1]
         found: dict[str, _Read] = {}
         for path in sorted(paths):
             read = None if self.shows(path) else self._read(path)
             if read is not None and read.values is not None:
                 found[path] = read
-        git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
         self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
-        if not found and self._of_git is not None and self._of_git[0] is git:
-            return (), self._of_git[1]
         values = [read.values or () for read in (*found.values(), git) if read is not None]
         self._last = tuple(read.content for read in found.values() if read.content is not None)
         every = dict.fromkeys(_in_turn(values)).keys()
