@@ -22,8 +22,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from folders_kit import spec as folder_spec
 from platform_kit import PASSWORD
 from process_kit import WAIT_S
+from sources_kit import Repository
 from up_kit import SPEC, Platform, alive, wait
 
 pytestmark = [pytest.mark.faults, pytest.mark.sandbox, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -228,6 +230,80 @@ def test_queued_runs_on_a_full_disk(small: Path) -> None:
         wait(all_ended, "a run did not go on", platform)
         ended = time.monotonic() - began
         print(f"ten runs went on {went_on:.1f} s after there was room, and ended after {ended:.1f} s")
+
+
+KEPT = """
+import platform_campaigns as kit
+from spakweb.runs.actions import start
+from spakweb.specs.actions import create_spec
+from spakweb.teams.models import User
+alice = User.objects.get(username="alice")
+spec = create_spec(alice, alice.memberships.first().team, "writes", kit.TWICE)
+for _ in range(2):
+    print("KEY", start(alice, spec, mode="full_auto").key)
+"""
+SERVICES = """
+import platform_campaigns as kit
+from spakweb.folders import actions as folders
+from spakweb.runs.models import Run
+from spakweb.sources import actions as sources
+from spakweb.suites import actions as suites
+from spakweb.teams.models import User
+alice = User.objects.get(username="alice")
+team = alice.memberships.first().team
+run = Run.objects.get(key={key!r})
+suite = suites.make(alice, team, "Nightly")
+kit.split_of(suite, "gate")
+suites.keep(alice, run, suite, "first")
+folders.set_up(alice, sources.add(alice, team, "app", {url!r}, ["main"]), "main", "specs")
+kit.begun(alice, run.version.spec, suite)
+suites.begin(alice, suite, [run.version], times=6, splits=["gate"])
+"""
+STANDING = """
+SELECT 'run', state, reason FROM runs_run WHERE state IN ('failed', 'refused', 'paused')
+UNION ALL SELECT 'campaign', state, why FROM campaigns_campaign WHERE state != 'running' OR faults > 0
+UNION ALL SELECT 'folder', state, error FROM folders_folder WHERE state = 'failed' OR tries > 0
+UNION ALL SELECT 'case', trouble, '' FROM suites_vetting WHERE trouble != ''
+"""
+"""What the full disk ended or counts as a failure."""
+
+
+def test_services_on_a_full_disk(small: Path, tmp_path: Path) -> None:
+    """A campaign, an experiment, the check of a case and the sync of a folder wait for room, and count it as
+    no failure; with room each comes to its end."""
+    repository = Repository(tmp_path / "git" / "app.git")
+    repository.commit({"specs": ("040000", repository.tree({"tune.spak": folder_spec()}))}, "refs/heads/main")
+    url = f"file://{repository.folder}"
+    more = {"SPAK_WEB_SOURCE_FOLDERS": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
+    with stopped_at_last(Platform(small, **more)) as platform:
+        (first, second) = re.findall(r"^KEY (\S+)$", platform._shell(KEPT), re.M)
+        ended = f"SELECT count(*) FROM runs_run WHERE key IN ('{first}', '{second}') AND state = 'succeeded'"
+        wait(lambda: platform.query(ended) == [(2,)], "the runs to keep did not end", platform)
+        with (small / "filler").open("wb") as filler:
+            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
+            filler.write(b"x" * (free - (3 << 20)))
+            filler.flush()
+            platform._shell(SERVICES.format(key=second, url=url))
+            with pytest.raises(OSError, match="No space left"):
+                while True:
+                    filler.write(b"x" * 65536)
+                    filler.flush()
+                    time.sleep(0.02)
+        time.sleep(12)
+        standing = platform.query(STANDING)
+        assert not standing, standing
+        open_ones = "SELECT count(*) FROM runs_run WHERE state NOT IN ('succeeded', 'cancelled')"
+        before = platform.query(open_ones)
+        (small / "filler").unlink()
+        assert before != [(0,)], "nothing met the full disk"
+        campaign = "SELECT state, why FROM campaigns_campaign"
+        wait(lambda: platform.query(campaign)[0][0] == "ended", "the campaign did not end", platform)
+        assert platform.query(campaign) == [("ended", "proposals")]
+        assert platform.query("SELECT count(*) FROM reviews_patch") == [(1,)]
+        wait(lambda: platform.query(open_ones) == [(0,)], "the experiment did not end", platform)
+        files = "SELECT count(*) FROM specs_spec WHERE slug = 'tune'"
+        wait(lambda: platform.query(files) == [(1,)], "the folder was not synced", platform)
+        assert not platform.query(STANDING.replace("!= 'running'", "= 'failed'"))
 
 
 def test_a_full_disk(small: Path) -> None:
