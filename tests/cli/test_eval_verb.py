@@ -10,10 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cli_calls import ASK, Background, Cli
+from cli_calls import ASK, Background, Cli, Done
+from process_kit import WAIT_S, until
 from spak.cli import cells
+from spak.errors import OuterError
 from spak.outer.experiments import Cell
-from spak.suites import Case
+from spak.suites import Case, Suite
 
 pytestmark = pytest.mark.sandbox
 
@@ -117,6 +119,75 @@ def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
     assert done.json["cells"][0]["run"] in {path.name for path in place.glob("runs/*")}
     assert json.loads(lines[1])["body"]["run"] in {row["run"] for row in done.json["cells"]}
     assert {row["outcome"] for row in done.json["cells"]} == {"void"}
+
+
+def test_a_killed_experiment_of_several_runs_at_a_time_leaves_nothing_that_holds_it(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.spak").write_text(SLOW)
+    place = tmp_path / ".spak"
+    running = Background(tmp_path, "eval", "slow.spak", "--suite", "s", "--jobs", "2", *ALL)
+    running.until(lambda: len(list(place.glob("runs/*/trace.jsonl"))) == 2)
+    running.kill(signal.SIGKILL)
+    running.process.wait(WAIT_S)
+    name = next(place.glob("evals/*")).name
+    found: list[Done] = []
+
+    def goes_on() -> bool:
+        found.append(cli("eval", "--resume", name, "--timeout", "0.2", "--json"))
+        return "error" not in found[-1].json
+
+    until(goes_on)
+    assert {row["outcome"] for row in found[-1].json["cells"]} == {"void"}
+    assert "ledger.busy" not in found[-1].out
+
+
+def test_a_budget_of_runs_holds_for_several_at_a_time_and_more_of_it_goes_on(cli: Cli, suite: Path) -> None:
+    done = cli("eval", "good.spak", "--suite", "s", "--budget-runs", "1", "--jobs", "3", *ALL)
+    assert done.json["stopped"] == "runs"
+    assert [row["outcome"] for row in done.json["cells"]].count("pass") == 1
+    name = done.json["experiment"]
+    assert f"--resume {name} --budget-runs N" in done.err
+    assert cli("eval", "--resume", name, "--json").json["stopped"] == "runs"
+    for given in (("--n", "2"), ("--split", "train"), ("--backend", "local"), ("--non-inferior", "2")):
+        refused = cli("eval", "--resume", name, *given, "--json")
+        assert (refused.code, refused.error) == (2, "usage.arguments")
+    more = cli("eval", "--resume", name, "--budget-runs", "9", "--json")
+    assert (more.code, [row["outcome"] for row in more.json["cells"]]) == (0, ["pass"] * 3)
+
+
+def test_a_case_that_is_changed_meanwhile_is_no_result(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    """Whoever writes to the suite while it is used gets no passes by it, nor by a link in a case's place."""
+    one = Suite.open(suite).cases[0]
+    work = cells.Cells(
+        {one.name: one}, {"good": tmp_path / "good.spak"}, tmp_path / "runs", tmp_path / "empty", "e"
+    )
+    (tmp_path / "empty").mkdir()
+    real = cells.judge
+
+    def judged(case: Case, *more: object) -> object:
+        (suite / one.name / "sealed").mkdir()
+        (suite / one.name / "sealed/check.py").write_text("")
+        return real(case, *more)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cells, "judge", judged)
+        done = work.run(Cell(one.name, "good", 0), "r1")
+    assert done is not None and done.outcome == "void" and "changed while it ran" in done.why
+    shutil.move(suite / one.name, tmp_path / "away")
+    (suite / one.name).symlink_to(suite / "c1")
+    with pytest.raises(OuterError) as caught:
+        work.run(Cell(one.name, "good", 1), "r2")
+    assert caught.value.code == "outer.changed"
+    assert not (tmp_path / "runs/r2").exists()
+
+
+def test_an_origin_that_says_no_numbers_is_unknown_to_the_estimate(cli: Cli, suite: Path) -> None:
+    path = suite / "c0/case.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "origin": {"ms": "x", "tokens": None}}))
+    done = cli("eval", "good.spak", "--suite", "s", *ALL)
+    assert done.code == 0, done.err
+    assert "not known for 3 of the runs" in done.err
 
 
 def test_a_case_without_checks_asks_for_no_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,38 @@ def test_the_gate_judges_a_patch(cli: Cli, suite: Path, tmp_path: Path) -> None:
     assert verdict([{"op": "remove_step", "task": "Reads", "step": "none"}]) == (1, "rejected")
     assert verdict([{"op": "merge"}])[0] == 1
     assert verdict({"edits": 3}) == (2, "outer.candidate")
+    for more in ({"records": [1]}, {"records": {"r": 5}}, {"records": {"r": ["x"]}}, {"rationale": 1}):
+        assert verdict({"edits": [], **more}) == (2, "outer.candidate")
     assert cli("outer", "campaign", "--resume", "none", "--json").error == "outer.campaign"
+
+
+def test_the_run_that_a_gate_or_sealed_case_was_kept_from_is_not_read(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    assert len(cli("outer", "propose", "a.spak", "--suite", "s", "--json").json["candidates"]) == 1
+    for number in range(20):
+        folder = f"kept{number}"
+        split = cli("suite", "keep", "latest", "--suite", folder, "--name", "k", "--json").json["added"][
+            "split"
+        ]
+        found = cli("outer", "propose", "a.spak", "--suite", folder, "--json").json
+        assert (len(found["candidates"]), len(found["withheld"])) == ((1, 0) if split == "train" else (0, 1))
+        if split != "train":
+            return
+    raise AssertionError("every case was drawn into the split train")
+
+
+def test_a_campaign_goes_on_as_it_was_planned(cli: Cli, suite: Path) -> None:
+    name = cli("outer", "campaign", "a.spak", "--suite", "s", "--json").json["campaign"]
+    for given in (
+        ("--pairs", "500"),
+        ("--margin", "5"),
+        ("--candidates", "99"),
+        ("--suite", "s"),
+        ("a.spak",),
+    ):
+        refused = cli("outer", "campaign", *given, "--resume", name, "--json")
+        assert (refused.code, refused.error) == (2, "usage.arguments")
 
 
 def test_a_model_has_to_be_named(cli: Cli, suite: Path) -> None:

@@ -7,21 +7,28 @@ a void cell with its code, and the experiment goes on.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from spak import canon
 from spak.cli import common
-from spak.errors import UserError
-from spak.outer.experiments import Cell, Done, seed_of
+from spak.errors import OuterError, UserError
+from spak.outer.experiments import Cell, Done, More, seed_of
 from spak.suites import Case, judge
+from spak.suites.model import read_case
 from spak.suites.sealed import Bench
+
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,12 @@ class Cells:
         self,
         todo: Iterable[tuple[Cell, str]],
         begun: Callable[[Cell, str], None],
-        more: Callable[[], bool],
+        more: More,
     ) -> Iterator[tuple[Cell, Done | None]]:
         return self._in_turn(todo, begun, more) if self.jobs == 1 else self._in_parallel(todo, begun, more)
 
     def _in_turn(
-        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
+        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: More
     ) -> Iterator[tuple[Cell, Done | None]]:
         for cell, known in todo:
             if not more():
@@ -58,14 +65,14 @@ class Cells:
                 return
 
     def _in_parallel(
-        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
+        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: More
     ) -> Iterator[tuple[Cell, Done | None]]:
         left, stopping = list(todo), False
         forking = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(self.jobs, mp_context=forking) as pool:
+        with ProcessPoolExecutor(self.jobs, forking, _end_with, (os.getpid(),)) as pool:
             going: dict[Future[Done | None], Cell] = {}
             while True:
-                while left and not stopping and len(going) < self.jobs and more():
+                while left and not stopping and len(going) < self.jobs and more(len(going)):
                     cell, known = left.pop(0)
                     going[pool.submit(self.run, cell, self._named(cell, known, begun))] = cell
                 if not going:
@@ -92,11 +99,29 @@ class Cells:
         return run
 
     def run(self, cell: Cell, run: str) -> Done | None:
-        """One cell; None when it was stopped from outside and can go on."""
+        """One cell; None when it was stopped from outside and can go on.
+
+        Raises: OuterError `outer.changed` when the case is not what it was, before anything is done.
+        """
+        if self._changed(cell):
+            raise OuterError(
+                "outer.changed", f"case {cell.case} was changed since", "put it back, or start a new one"
+            )
         try:
-            return self._run(cell, run)
+            done = self._run(cell, run)
         except UserError as error:
             return Done(run, "void", f"{error.message} [{error.code}]")
+        if done is not None and self._changed(cell):
+            return replace(done, outcome="void", why=f"case {cell.case} was changed while it ran")
+        return done
+
+    def _changed(self, cell: Cell) -> bool:
+        """Whether the case's files are others than those that its hash names."""
+        case = self.cases[cell.case]
+        try:
+            return bool(case.hash) and read_case(case.folder).hash != case.hash
+        except UserError:
+            return True
 
     def _run(self, cell: Cell, run: str) -> Done | None:
         from spak.cli import run_folders, session
@@ -143,6 +168,14 @@ class Cells:
             canon.digest(rules["spec"].encode()),
             seen.summary_hash,
         )
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end with the one that runs the experiment, also when that is killed: what is left
+    would wait for work for ever, and hold the experiment's ledger."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from spak import unseen
 from spak.errors import SpakError, UsageError
@@ -176,6 +177,23 @@ def runs_dir(given: Path | None) -> Path:
     root = given if given is not None else config.settings().runs_dir
     close(root)
     return root
+
+
+def fixed_by_plan(*names: str) -> None:
+    """Refuse these arguments of a command that was told to --resume: what it goes on with has them already.
+
+    Raises: UsageError `usage.arguments`.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name in names and context.params[name] not in (None, (), ""):
+            if context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+                continue
+            word = parameter.opts[0] if isinstance(parameter, click.Option) else "SPEC"
+            raise UsageError(
+                "usage.arguments", f"--resume takes no {word}: it goes on as it was planned", "leave it out"
+            )
 
 
 def find_run(selector: str, given: Path | None) -> tuple[Path, str]:

@@ -12,11 +12,18 @@ from spak.cli import common
 from spak.errors import OuterError, UsageError
 
 if TYPE_CHECKING:
-    from spak.outer.experiments import Cell, Done, Experiment, Plan, Report
+    from spak.outer.experiments import Budget, Cell, Done, Experiment, Plan, Report
     from spak.suites import Suite
 
 SPLITS = ("train", "gate", "sealed")
 FOLDER = "evals"
+BUDGETS = {
+    "runs": " --budget-runs N",
+    "tokens": " --budget-tokens N",
+    "money": " --budget-usd N",
+    "time": " --budget-s N",
+}
+"""What more of a budget that was used up is given with."""
 
 
 @click.command()
@@ -74,20 +81,20 @@ def command(
 
     root = common.runs_dir(runs_dir)
     place = root.parent / FOLDER
+    budget = Budget(budget_runs or 0, budget_tokens or 0, int((budget_usd or 0.0) * 1e9), budget_s or 0.0)
     if named is None:
         if not specs or folder is None:
             raise UsageError("usage.arguments", "no SPEC or no --suite", "spak eval a.spak --suite DIR")
-        budget = Budget(budget_runs or 0, budget_tokens or 0, int((budget_usd or 0.0) * 1e9), budget_s or 0.0)
         margin = None if non_inferior is None else non_inferior / 100
         plan, suite = planned(specs, folder, n, splits or SPLITS[:2], backend, budget, margin)
         experiment = Experiment.create(place, common.run_id(), plan)
         _estimated(plan, suite, experiment)
     else:
-        if specs or folder is not None:
-            raise UsageError("usage.arguments", "--resume takes no SPEC and no --suite", "leave them out")
+        common.fixed_by_plan("specs", "folder", "n", "backend", "splits", "non_inferior")
         experiment = Experiment.read(place, named)
         suite = reopened(experiment.plan)
-    carry_out(experiment, suite, place, root, jobs, timeout)
+    more = budget if named is not None and budget != Budget() else None
+    carry_out(experiment, suite, place, root, jobs, timeout, more)
     return reported(experiment, junit, html, as_json)
 
 
@@ -165,7 +172,13 @@ def reopened(plan: Plan) -> Suite:
 
 
 def carry_out(
-    experiment: Experiment, suite: Suite, place: Path, root: Path, jobs: int, timeout: float | None
+    experiment: Experiment,
+    suite: Suite,
+    place: Path,
+    root: Path,
+    jobs: int,
+    timeout: float | None,
+    budget: Budget | None = None,
 ) -> None:
     """Run what is left of an experiment; looks at sealed cases are noted before."""
     from spak.cli.cells import Cells
@@ -189,7 +202,7 @@ def carry_out(
         why = f": {done.why.splitlines()[0][:120]}" if done.why else ""
         common.say(f"{number:>{width}}/{count} {done.outcome:<4} {cell.case} {cell.spec} #{cell.k + 1}{why}")
 
-    experiment.advance(place, work, shown)
+    experiment.advance(place, work, shown, budget)
 
 
 def reported(experiment: Experiment, junit: Path | None, html: Path | None, as_json: bool) -> int:
@@ -205,7 +218,8 @@ def reported(experiment: Experiment, junit: Path | None, html: Path | None, as_j
     else:
         common.out(render.text(report), nl=False)
     if experiment.left:
-        common.say(f"next: spak eval --resume {experiment.name}")
+        more = BUDGETS.get(experiment.stopped, "")
+        common.say(f"next: spak eval --resume {experiment.name}{more}")
     return 6 if experiment.stopped == "interrupted" and experiment.left else 0 if report.ok else 1
 
 
@@ -235,8 +249,7 @@ def _estimated(plan: Plan, suite: Suite, experiment: Experiment) -> None:
     from spak.outer.experiments.run import estimate
     from spak.runner.views.report import plural
 
-    known = {case.name: dict(case.origin) for case in suite.cases if "ms" in case.origin}
-    found = estimate(plan, known)
+    found = estimate(plan, {case.name: case.took for case in suite.cases if case.took is not None})
     words = [plural(found["runs"], "run"), plural(found["tokens"], "token"), money(found["cost_nanousd"])]
     unknown = f", not known for {found['unknown']} of the runs" if found["unknown"] else ""
     size = f"{plural(len(plan.specs), 'spec')} x {plural(len(plan.cases), 'case')} x {plan.n}"

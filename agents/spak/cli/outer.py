@@ -212,6 +212,10 @@ def campaign(
             common.say("\n".join(wrong) or "every verdict follows from the ledger")
         return 1 if wrong else 0
     if named is not None:
+        common.fixed_by_plan(
+            *("spec", "folder", "proposer", "candidates", "pairs"),
+            *("budget_runs", "budget_tokens", "budget_usd", "margin"),
+        )
         made = Campaign.read(place, named)
     elif spec is None:
         raise UsageError("usage.arguments", "no SPEC", "spak outer campaign a.spak --suite DIR")

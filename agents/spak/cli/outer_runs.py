@@ -23,6 +23,7 @@ from spak.outer.experiments import Cell, Done
 from spak.outer.experiments.model import spec_hash
 from spak.outer.gate import Candidate, Rehearsal, rehearse
 from spak.outer.propose import Scored, Training, asked, evolve, from_findings
+from spak.outer.propose.training import labelled
 from spak.suites import Suite
 
 if TYPE_CHECKING:
@@ -54,10 +55,15 @@ def recorded(runs: Path) -> list[tuple[str, list[Record]]]:
 
 
 def training(runs: Path, suite: Path | None) -> Training:
-    """The runs that a proposer may read."""
+    """The runs that a proposer may read: of no gate or sealed case, nor the run that one was kept from."""
     opened = Suite.open(suite) if suite is not None else None
     splits = {} if opened is None else {case.name: opened.split(case) for case in opened.cases}
-    return Training.of(recorded(runs), splits)
+    kept: dict[str, str] = {}
+    for case in opened.cases if opened is not None else ():
+        run = str(case.origin.get("run", ""))
+        if splits.get(kept.get(run, ""), "train") == "train":
+            kept[run] = case.name
+    return Training.of(recorded(runs), splits, lambda name, records: labelled(records) or kept.get(name, ""))
 
 
 def proposals(

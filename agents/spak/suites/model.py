@@ -33,6 +33,7 @@ VERSION = 1
 """Version of case.json; raise it when an older reader would misread the file."""
 MAX_CASE = 4 << 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+TOOK = ("tokens", "cost_nanousd", "ms")
 STATES = ("succeeded", "failed", "refused", "cancelled")
 
 _MEMBERS = {"case", "inputs", "seed", "tags", "right", "origin", "semantics"}
@@ -102,6 +103,14 @@ class Case:
     semantics: int = 0
     """The kernel semantics that the recording was made under; 0 without a recording."""
     hash: str = ""
+
+    @property
+    def took(self) -> Mapping[str, int] | None:
+        """Tokens, cost and time of the run that it was kept from; None where the origin, which is for people,
+        does not say."""
+        found = {name: self.origin.get(name) for name in TOOK}
+        known = {name: value for name, value in found.items() if type(value) is int and value >= 0}
+        return known if len(known) == len(TOOK) else None
 
     @property
     def recording(self) -> Path | None:

@@ -1,8 +1,9 @@
 """An experiment under way: its ledger, which cells are left, and when to stop.
 
     <root>/<id>/trace.jsonl    a chain of records by the host
-    genesis  the plan          start  {"cell": [case, spec, k], "run"}
-    cell     {"cell", ...Done} stop   {"why"}
+    genesis  the plan            start   {"cell": [case, spec, k], "run"}
+    cell     {"cell", ...Done}   stop    {"why"}
+    budget   {...Budget}: what holds from here on instead of the plan's
 
 `advance` takes cells in order, has each run by `work` (several at a time, where the caller gives workers) and
 appends what came back; a cell is in the ledger when it is whole. Opening an experiment takes up where its
@@ -14,16 +15,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from spak.errors import LedgerError, OuterError
 from spak.ledger.files import FileLedger, FileLedgers
-from spak.outer.experiments.model import Cell, Done, Plan, Used, cells
+from spak.outer.experiments.model import Budget, Cell, Done, Plan, Used, cells
 from spak.records import Authority, Kind, Record
 
-START, CELL, STOP = "start", "cell", "stop"
+START, CELL, STOP, BUDGET = "start", "cell", "stop", "budget"
+
+
+class More(Protocol):
+    """Whether one more cell may begin while so many others are under way."""
+
+    def __call__(self, going: int = 0) -> bool: ...
 
 
 class Work(Protocol):
@@ -37,7 +44,7 @@ class Work(Protocol):
         self,
         todo: Iterable[tuple[Cell, str]],
         begun: Callable[[Cell, str], None],
-        more: Callable[[], bool],
+        more: More,
     ) -> Iterator[tuple[Cell, Done | None]]: ...
 
 
@@ -54,6 +61,13 @@ class Experiment:
     """Why it stopped last: a limit's name, `interrupted`, or empty."""
     head: str = ""
     used: Used = field(default_factory=Used)
+    given: Budget | None = None
+    """The budget that it was last given when it went on."""
+
+    @property
+    def budget(self) -> Budget:
+        """What it may use in all."""
+        return self.given or self.plan.budget
 
     @classmethod
     def create(cls, root: Path, name: str, plan: Plan) -> Experiment:
@@ -94,6 +108,9 @@ class Experiment:
         if kind == STOP:
             self.stopped = str(body["why"])
             return
+        if kind == BUDGET:
+            self.given = Budget(**body)
+            return
         case, spec, k = body["cell"]
         cell = Cell(case, spec, k)
         if kind == START:
@@ -109,8 +126,11 @@ class Experiment:
         """The cells that have no result yet, in the plan's order."""
         return [cell for cell in cells(self.plan) if cell not in self.done]
 
-    def advance(self, root: Path, work: Work, shown: Callable[[Cell, Done], None]) -> str:
-        """Run what is left; why it stopped, empty when every cell is there.
+    def advance(
+        self, root: Path, work: Work, shown: Callable[[Cell, Done], None], budget: Budget | None = None
+    ) -> str:
+        """Run what is left; why it stopped, empty when every cell is there. `budget`, in all, takes the place
+        of the one before.
 
         Raises: LedgerError `ledger.busy` when another process runs the experiment.
         """
@@ -125,9 +145,14 @@ class Experiment:
             def begun(cell: Cell, run: str) -> None:
                 put(START, {"cell": list(cell), "run": run})
 
+            def more(going: int = 0) -> bool:
+                return not replace(self.used, runs=self.used.runs + going).exhausted(self.budget)
+
+            if budget is not None and budget != self.budget:
+                put(BUDGET, asdict(budget))
             interrupted = False
             todo = [(cell, self.begun.get(cell, "")) for cell in self.left]
-            for cell, done in work(todo, begun, lambda: not self.used.exhausted(self.plan.budget)):
+            for cell, done in work(todo, begun, more):
                 if done is None:
                     interrupted = True
                     continue
@@ -135,7 +160,7 @@ class Experiment:
                 shown(cell, done)
             why = ""
             if self.left:
-                why = "interrupted" if interrupted else self.used.exhausted(self.plan.budget) or "interrupted"
+                why = "interrupted" if interrupted else self.used.exhausted(self.budget) or "interrupted"
             if why or self.stopped:
                 put(STOP, {"why": why})
             return why

@@ -66,13 +66,28 @@ class Candidate:
         edits = tuple(from_json(item) for item in value["edits"])
         if any(isinstance(op, ops.Patch) for op in edits):
             raise OuterError("outer.untyped", "a patch of the text is not a typed edit", _HINT)
+        texts = [value.get(name, "") for name in ("proposer", "rationale", "grammar_patch")]
+        records = value.get("records", {})
+        if not all(isinstance(item, str) for item in texts) or not _are_numbers_by_run(records):
+            raise OuterError(
+                "outer.candidate",
+                "proposer, rationale or grammar_patch is not text, or records are no numbers by run",
+                "docs/outer-loop.md has the form",
+            )
         return cls(
             edits,
-            str(value.get("proposer", "person")),
-            str(value.get("rationale", "")),
-            {str(run): tuple(numbers) for run, numbers in dict(value.get("records", {})).items()},
-            str(value.get("grammar_patch", "")),
+            texts[0] or "person",
+            texts[1],
+            {run: tuple(numbers) for run, numbers in records.items()},
+            texts[2],
         )
+
+
+def _are_numbers_by_run(records: Any) -> bool:
+    return isinstance(records, dict) and all(
+        isinstance(numbers, (list, tuple)) and all(type(number) is int for number in numbers)
+        for numbers in records.values()
+    )
 
 
 def of_diff(base: str, diff: str, proposer: str, rationale: str = "", grammar_patch: str = "") -> Candidate:

@@ -1,7 +1,8 @@
 """What a proposer may read: traces of runs that belong to no gate or sealed case. Others are withheld.
 
-A run says in its first record which case it was of. Asking for a withheld run is a violation: it is refused
-(`outer.split`), and what the campaign returns lists it.
+A run says in its first record which case it was of; the run that a case was kept from is of that case too.
+Asking for a withheld run is a violation: it is refused (`outer.split`), and what the campaign returns lists
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Training:
         cls,
         runs: Iterable[tuple[str, Sequence[Record]]],
         splits: Mapping[str, str],
-        case_of: Callable[[str, Sequence[Record]], str] = lambda name, records: _labelled(records),
+        case_of: Callable[[str, Sequence[Record]], str] = lambda name, records: labelled(records),
     ) -> Training:
         """The runs of cases that are open for training; others are left out."""
         made = cls(splits)
@@ -55,6 +56,7 @@ class Training:
         return self._open[run]
 
 
-def _labelled(records: Sequence[Record]) -> str:
+def labelled(records: Sequence[Record]) -> str:
+    """The case that a run's first record names; empty where it names none."""
     labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
     return str(labels.get("case", "")) if isinstance(labels, dict) else ""
