@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import py_compile
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +113,69 @@ def test_a_file_that_steers_tests_counts_only_as_the_case_has_it(
     (left / "sub/conftest.py").write_text("")
     (left / "pytest.ini").write_text("changed")
     assert [item.why for item in check(wanted, left, bench)] == [""]
+
+
+APART = (
+    "import helper, subprocess, sys\n"
+    "done = subprocess.run([sys.executable, 'work.py'], capture_output=True, text=True)\n"
+    "assert helper.right(done.stdout), done.stdout\n"
+    "print('held', 'fast')\n"
+)
+LIES = "import os\nprint('held fast', '1 passed', flush=True)\nos._exit(0)\n"
+
+
+@pytest.mark.parametrize("way", ["module", "package", "compiled", "link", "cache", "runner"])
+def test_no_file_of_a_run_is_imported_for_a_module_of_the_check(
+    case: Case, left: Path, bench: Bench, tmp_path: Path, way: str
+) -> None:
+    """A check that starts the work as a process runs none of the work's code in its own."""
+    assert case.sealed is not None
+    (case.sealed / "tests").mkdir()
+    (case.sealed / "tests/test_it.py").write_text("def test_it():\n    assert open('work.py').read() == ''\n")
+    (case.sealed / "check.py").write_text(APART)
+    (case.sealed / "helper.py").write_text("def right(text):\n    return text == '42\\n'\n")
+    (left / "work.py").write_text("print(41)\n")
+    lies = tmp_path / "lies.py"
+    lies.write_text(LIES)
+    if way in ("package", "link"):
+        folder = left / ("subprocess" if way == "package" else "aside")
+        folder.mkdir()
+        (folder / "__init__.py").write_text(LIES)
+    match way:
+        case "module":
+            (left / "subprocess.py").write_text(LIES)
+        case "compiled":
+            py_compile.compile(str(lies), str(left / "subprocess.pyc"))
+        case "link":
+            (left / "subprocess").symlink_to("aside")
+        case "cache":
+            (left / "__pycache__").mkdir()
+            cached = left / "__pycache__" / f"helper.{sys.implementation.cache_tag}.pyc"
+            unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+            py_compile.compile(str(lies), str(cached), invalidation_mode=unchecked)
+        case "runner":
+            (left / "pytest.py").write_text(LIES)
+            (left / "tests").mkdir()
+            (left / "tests/json.py").write_text(LIES)
+    commands = (
+        Check(("python", "check.py"), output="held fast"),
+        Check(("python", "-m", "pytest", "-q", "tests"), output="1 passed"),
+    )
+    found = check(replace(case, right=Right(sealed=commands)), left, bench)
+    assert [(item.ok, item.void) for item in found] == [(False, False)] * 2
+    assert "AssertionError: 41" in found[0].why
+    (left / "work.py").write_text("print(42)\n")
+    assert check(replace(case, right=Right(sealed=commands[:1])), left, bench)[0].ok
+
+
+def test_a_file_with_such_a_name_that_the_case_brought_is_the_work_of_the_run(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    assert case.workspace is not None and case.sealed is not None
+    (case.workspace / "queue.py").write_text("def double(n):\n    return n\n")
+    (left / "queue.py").write_text("def double(n):\n    return 2 * n\n")
+    (case.sealed / "check.py").write_text(READS.replace("thing", "queue"))
+    assert check(case, left, bench)[0].ok
 
 
 def test_a_check_that_passes_before_a_run_is_named(case: Case, bench: Bench) -> None:

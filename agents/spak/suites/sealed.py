@@ -3,7 +3,9 @@
 Takes the folder that a run left and a launcher; gives one Result a command. The copy is made after the run
 has ended and lies elsewhere, so no agent can read the checks or change them. Sealed files replace whatever
 stands in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
-...) count only where the case brought them: what a run added or changed of them is taken out of the copy.
+...) count only where the case brought them: what a run added or changed of them is taken out of the copy. So
+are compiled modules, and files that a run added where a check's own modules are looked for and that Python
+would import in place of its library.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,8 @@ STEERING = frozenset(
     }
 )
 """Files that change how tests are run, wherever they lie."""
+MODULES = sys.stdlib_module_names | {"pytest", "_pytest", "pluggy", "iniconfig", "packaging"}
+"""What a check means by these names is never a file that a run added beside it."""
 SHOWN = 2_000
 """Bytes of a failed check's output that a report shows."""
 
@@ -62,7 +67,7 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
         place.mkdir()
         if left is not None:
             copy_plain(left, place)
-            _without_steering(place, case.workspace)
+            _without_steering(place, case.workspace, _places(case.sealed))
         if case.sealed is not None:
             put_over(case.sealed, place)
         return [_run(item, place, bench) for item in case.right.sealed]
@@ -159,10 +164,21 @@ def put_over(source: Path, target: Path) -> None:
         goal.chmod(0o755 if found.st_mode & 0o100 else 0o644)
 
 
-def _without_steering(place: Path, given: Path | None) -> None:
-    """The copy with files that steer tests as the case brought them: others are taken out."""
+def _places(files: Path | None) -> set[Path]:
+    """Where a check's modules are looked for: the workspace itself, and the folders of sealed files."""
+    found = {Path()}
+    if files is not None:
+        for path, _ in walk(files):
+            found |= set(path.relative_to(files).parents)
+    return found
+
+
+def _without_steering(place: Path, given: Path | None, places: Set[Path]) -> None:
+    """The copy with files that steer checks as the case brought them: others are taken out."""
     for path, _ in list(walk(place)):
-        if path.name in STEERING:
+        name = path.relative_to(place)
+        added = given is None or not os.path.lexists(given / name)
+        if path.name in STEERING or "__pycache__" in name.parts or (added and _in_place_of(name, places)):
             path.unlink()
     if given is None:
         return
@@ -173,6 +189,12 @@ def _without_steering(place: Path, given: Path | None) -> None:
         )
         if path.name in STEERING and stat.S_ISREG(found.st_mode) and plain:
             shutil.copyfile(path, goal)
+
+
+def _in_place_of(name: Path, places: Set[Path]) -> bool:
+    """Whether Python would import a file, or the folder or link that it is, for a module of MODULES."""
+    module = name.parent if name.stem == "__init__" else name
+    return module.parent in places and module.name.partition(".")[0] in MODULES
 
 
 def _run(item: Check, place: Path, bench: Bench) -> Result:
