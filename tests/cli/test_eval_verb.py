@@ -182,6 +182,25 @@ def test_a_case_that_is_changed_meanwhile_is_no_result(cli: Cli, suite: Path, tm
     assert not (tmp_path / "runs/r2").exists()
 
 
+def test_what_is_stopped_while_a_check_runs_goes_on(
+    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = {case.name: case for case in Suite.open(suite).cases}
+    files = {"good": tmp_path / "good.spak"}
+    work = cells.Cells(cases, files, tmp_path / "runs", tmp_path / "empty", "e")
+    (tmp_path / "empty").mkdir()
+    real = cells.judge
+
+    def stopped(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells, "judge", stopped)
+    assert work.run(Cell("c0", "good", 0), "r1") is None
+    monkeypatch.setattr(cells, "judge", real)
+    done = work.run(Cell("c0", "good", 0), "r1")
+    assert done is not None and done.outcome == "pass"
+
+
 def test_an_origin_that_says_no_numbers_is_unknown_to_the_estimate(cli: Cli, suite: Path) -> None:
     path = suite / "c0/case.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "origin": {"ms": "x", "tokens": None}}))

@@ -88,6 +88,27 @@ def test_the_run_that_a_gate_or_sealed_case_was_kept_from_is_not_read(
     raise AssertionError("every case was drawn into the split train")
 
 
+def test_a_campaign_that_is_stopped_between_two_pairs_names_the_command_that_goes_on(
+    cli: Cli, suite: Path
+) -> None:
+    from spak.outer.campaigns import campaign
+
+    def breaking() -> None:
+        real = campaign.Writer.put
+
+        def put(self: campaign.Writer, kind: str, body: dict[str, object]) -> None:
+            if kind == "pair":
+                raise KeyboardInterrupt
+            real(self, kind, body)
+
+        campaign.Writer.put = put  # type: ignore[method-assign, assignment]
+
+    done = cli("outer", "campaign", "a.spak", "--suite", "s", before=breaking)
+    name = done.err.partition("campaign ")[2].partition(":")[0]
+    assert (done.code, f"next: spak outer campaign --resume {name}" in done.err) == (6, True)
+    assert cli("outer", "campaign", "--resume", name, "--json").json["counts"] == {"tried": 1, "fit": 1}
+
+
 def test_a_campaign_goes_on_as_it_was_planned(cli: Cli, suite: Path) -> None:
     name = cli("outer", "campaign", "a.spak", "--suite", "s", "--json").json["campaign"]
     for given in (

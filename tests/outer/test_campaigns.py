@@ -175,6 +175,36 @@ def test_a_record_that_is_deleted_or_changed_is_found(tmp_path: Path) -> None:
     assert "the pairs give not_shown, not fit" in verify(again, CATALOG)[0]
 
 
+def test_a_ledger_that_was_made_up_does_not_verify(tmp_path: Path) -> None:
+    """Whole chains with other contents: losses or a stage left out, one case taken often, too few pairs."""
+    real = run(tmp_path, "real", plan(pairs=60), coin(Random(4), better=0.5)).tested[0]
+    assert real.verdict == "not_shown"
+    won = [pair for pair in real.pairs if pair.outcome >= 0]
+    often = [next(pair for pair in real.pairs if pair.outcome == 1)] * 12
+    forged = {
+        "losses": (tuple(real.stages), won, "fit", "its pairs are not those of the plan, in their order"),
+        "often": (tuple(real.stages), often, "fit", "its pairs are not those of the plan, in their order"),
+        "stage": (
+            ("form", "counterfactual", "golden", "fresh"),
+            real.pairs,
+            "not_shown",
+            "without the stage",
+        ),
+        "few": (tuple(real.stages), real.pairs[:9], "not_shown", "so few pairs give none, not not_shown"),
+        "word": (tuple(real.stages), real.pairs, "rejected", "the pairs give not_shown, not rejected"),
+    }
+    for name, (stages, pairs, word, wanted) in forged.items():
+        made = Campaign.create(tmp_path, name, plan(pairs=60))
+        with made.writing(tmp_path) as writer:
+            writer.put("candidate", {"number": 1, "candidate": real.candidate.to_json()})
+            for stage in stages:
+                writer.put("stage", real.stages[stage])
+            for pair in pairs:
+                writer.put("pair", {"number": 1, **pair.to_json()})
+            writer.put("verdict", {"number": 1, "verdict": word, "why": ""})
+        assert any(wanted in item for item in verify(Campaign.read(tmp_path, name), CATALOG)), name
+
+
 def test_a_suite_that_is_edited_while_a_campaign_runs_stops_it(tmp_path: Path) -> None:
     calls = [0]
 

@@ -111,6 +111,8 @@ class Cells:
             done = self._run(cell, run)
         except UserError as error:
             return Done(run, "void", f"{error.message} [{error.code}]")
+        except KeyboardInterrupt:  # while a check runs; the run itself stops where it can go on
+            return None
         if done is not None and self._changed(cell):
             return replace(done, outcome="void", why=f"case {cell.case} was changed while it ran")
         return done

@@ -202,7 +202,10 @@ def carry_out(
         why = f": {done.why.splitlines()[0][:120]}" if done.why else ""
         common.say(f"{number:>{width}}/{count} {done.outcome:<4} {cell.case} {cell.spec} #{cell.k + 1}{why}")
 
-    experiment.advance(place, work, shown, budget)
+    try:
+        experiment.advance(place, work, shown, budget)
+    except KeyboardInterrupt:  # between two runs
+        experiment.stopped = "interrupted"
 
 
 def reported(experiment: Experiment, junit: Path | None, html: Path | None, as_json: bool) -> int:

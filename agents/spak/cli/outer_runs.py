@@ -207,7 +207,10 @@ def carry_out(
         violations=lambda: training.violations if training is not None else (),
         known=known_specs(runs),
     )
-    return advance(campaign, place, propose, judging)
+    try:
+        return advance(campaign, place, propose, judging)
+    except KeyboardInterrupt:  # between two pairs, or while something is proposed
+        return "interrupted"
 
 
 def rehearsals(runs: Path, digest: str) -> list[Rehearsal]:

@@ -12,7 +12,7 @@ verdict changes a spec. `verify` derives every verdict again from the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -275,33 +275,59 @@ def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:
 def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
     """What in a campaign's ledger does not follow from the rest of it; empty when everything does.
 
-    Form, privileges, golden verdicts and the betting are derived again, and a grammar patch that passed is
-    judged again with the base; replay of recorded runs is not, since the ledger names their outcome alone.
+    Form, privileges, golden verdicts, the pairs' order, the betting and the verdict are derived again, and a
+    grammar patch that passed is judged again with the base; replay of recorded runs is not, since the ledger
+    names their outcome alone.
     """
-    wrong = []
-    for tested in campaign.tested:
-        found, text = form(campaign.plan.base, tested.candidate, catalog)
-        made = {"form": found}
-        if text:
-            grammar = tested.candidate.grammar_patch
-            made["privileges"] = privileged(campaign.plan.base, text, catalog, grammar)
-            if tested.stages.get("grammar", {}).get("verdict") == "pass":
-                made["grammar"] = judged_grammar(grammar, {campaign.plan.spec: campaign.plan.base})
-        if "golden" in tested.stages:
-            made["golden"] = _golden(tested.pairs[: len(campaign.plan.golden)])
-        wrong += [
-            f"candidate {tested.number}: the pair {pair.case}/{pair.k} is not what its runs came to"
-            for pair in tested.pairs
-            if not pair.holds
-        ]
-        for name, stage in made.items():
-            known = tested.stages.get(name)
-            if known is not None and known["verdict"] != stage.verdict:
-                wrong.append(f"candidate {tested.number}: {name} is {stage.verdict}, not {known['verdict']}")
-        if "fresh" in tested.stages and tested.verdict:
-            word, _ = concluded(campaign, tested, campaign.alpha(tested))
-            if word != tested.verdict:
-                wrong.append(f"candidate {tested.number}: the pairs give {word}, not {tested.verdict}")
-        elif tested.verdict == "fit" and tested.stages.get("counterfactual", {}).get("verdict") != "pass":
-            wrong.append(f"candidate {tested.number}: it is fit and no stage says so")
-    return wrong
+    return [
+        f"candidate {tested.number}: {item}"
+        for tested in campaign.tested
+        for item in _wrong(campaign, tested, catalog)
+    ]
+
+
+def _wrong(campaign: Campaign, tested: Tested, catalog: Catalog) -> Iterator[str]:
+    plan, grammar = campaign.plan, tested.candidate.grammar_patch
+    found, text = form(plan.base, tested.candidate, catalog)
+    made = {"form": found}
+    if text:
+        made["privileges"] = privileged(plan.base, text, catalog, grammar)
+        if tested.stages.get("grammar", {}).get("verdict") == "pass":
+            made["grammar"] = judged_grammar(grammar, {plan.spec: plan.base})
+    if "golden" in tested.stages:
+        made["golden"] = _golden(tested.pairs[: len(plan.golden)])
+    for pair in tested.pairs:
+        if not pair.holds:
+            yield f"the pair {pair.case}/{pair.k} is not what its runs came to"
+    for name, stage in made.items():
+        known = tested.stages.get(name)
+        if known is not None and known["verdict"] != stage.verdict:
+            yield f"{name} is {stage.verdict}, not {known['verdict']}"
+    planned = [(case, 0) for case in plan.golden] + order(plan.cases, plan.suite_hash, plan.pairs)
+    if [(pair.case, pair.k) for pair in tested.pairs] != planned[: len(tested.pairs)]:
+        yield "its pairs are not those of the plan, in their order"
+    word, by = _derived(campaign, tested, len(planned))
+    if tested.verdict and word != tested.verdict:
+        yield f"{by} {word}, not {tested.verdict}"
+
+
+def _derived(campaign: Campaign, tested: Tested, most: int) -> tuple[str, str]:
+    """The verdict that follows from a candidate's stages and pairs, of which there may be `most`, and what
+    says so."""
+    plan, stages = campaign.plan, {name: found["verdict"] for name, found in tested.stages.items()}
+    grammar = ("grammar",) if tested.candidate.grammar_patch else ()
+    for name in ("form", "privileges", *grammar, "counterfactual", "golden"):
+        if name == "counterfactual" and stages["privileges"] == "privileged":
+            return "privileged", "the privileges give"
+        if name not in stages or (name == "golden" and len(tested.pairs) < len(plan.golden)):
+            return "none", f"without the stage {name} the ledger gives"
+        if stages[name] == "fail":
+            return "rejected", f"the stage {name} gives"
+    if stages["counterfactual"] == "pass" and plan.golden:
+        return "fit", "the recorded runs give"
+    word, _ = concluded(campaign, tested, campaign.alpha(tested))
+    if "fresh" not in stages or (
+        word == "not_shown" and tested.verdict != "fit" and len(tested.pairs) < most
+    ):
+        return "none", "so few pairs give"
+    return word, "the pairs give"
