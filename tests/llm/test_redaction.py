@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.errors import RunError
-from spak.llm.redact import SHAPES, Redactor
+from spak.llm.redact import Redactor
 from spak.llm.secret import Secret
+from spak.secret_text import SHAPES
 
 KEY = 'sk+ca/nary"0123-456789'
 MADE = Redactor([Secret(KEY), Secret("another-one-99")])

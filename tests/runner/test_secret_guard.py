@@ -330,8 +330,8 @@ AGENT Searcher LEVEL 5 {
     step pack: tool.run { cmd: "tar cf packed.tar app" on_fail: continue }
     step list: tool.run { cmd: "tar xOf packed.tar" on_fail: continue }
     step errors: tool.run { cmd: "python3 leak.py" on_fail: continue }
-    step copied: tool.read_file { path: "copy.txt" output_var: seen }
-    step coded: tool.run { cmd: "base64 copy.txt" on_fail: continue }
+    step copied: tool.read_file { path: "copy.md" output_var: seen }
+    step coded: tool.run { cmd: "base64 copy.md" on_fail: continue }
     VALIDATOR PyTest { paths: ["test_leak.py"] }
   }
 }
@@ -341,11 +341,11 @@ AGENT Searcher LEVEL 5 {
 def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
     tree = {
         ".env": f"PASSWORD={OTHER}-{OTHER}\n",
-        "copy.txt": f"PASSWORD={OTHER}-{OTHER}\n",
+        "copy.md": f"PASSWORD={OTHER}-{OTHER}\n",
         "app/.env": f"PASSWORD={OTHER}-{OTHER}\n",
-        "leak.py": "import sys; sys.exit(open('copy.txt').read() * 3)\n",
+        "leak.py": "import sys; sys.exit(open('copy.md').read() * 3)\n",
         "test_leak.py": "def test_it():\n    assert open('.env').read().startswith('# masked')\n"
-        "    assert open('copy.txt').read() == ''\n",
+        "    assert open('copy.md').read() == ''\n",
     }
     laid(tmp_path / "ws", tree)
     (tmp_path / "a.spak").write_text(SPEC)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from spak.commandline import lists
-from spak.commandline.world import Seen
+from spak.commandline.world import HOLDS_SECRET, Seen
 
 _BEFORE = lists.pattern("places", "copy_before").pattern
 _AFTER = lists.pattern("places", "copy_after").pattern
@@ -51,6 +51,10 @@ keeps_secrets = _fits(_KEPT)
 """Whether what lies in a folder of that name is secret but for code."""
 is_code = _fits(_CODE)
 """Whether the name is one of code or of a page, which no folder makes a secret."""
+may_hold = lru_cache(1 << 16)(_fits(rf"(?!(?:{_CODE}|{lists.pattern('places', 'no_contents').pattern})\Z).*"))
+"""Whether a file of that name is one of secrets where its contents say so (spak.secret_text)."""
+NO_SECRETS_BELOW = lists.names("places", "no_secrets_below")
+"""Folders below which contents make no file one of secrets."""
 may_be_public = _fits(_with_copies(r".*\.pem"))
 """Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
 controls = _fits(lists.pattern("places", "control").pattern)
@@ -65,6 +69,10 @@ _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
 _is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
 _is_known_ending = _fits(lists.pattern("places", "known_endings").pattern)
+
+
+_REPLACES = frozenset({"writes", "redirects", "deletes"})
+"""Ways of use that do not show what a file held."""
 
 
 def _parts(path: str) -> list[str]:
@@ -97,6 +105,12 @@ def secret(path: str) -> bool:
     )
 
 
+def may_hold_at(path: str) -> bool:
+    """Whether contents make a file at that path one of secrets."""
+    *folders, name = path.split("/")
+    return may_hold(name) and NO_SECRETS_BELOW.isdisjoint(folders)
+
+
 def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
@@ -108,7 +122,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "root"
     if seen.kind == "file" and seen.links > 1:
         return "hard_link"
-    if secret(seen.path):
+    if secret(seen.path) or (seen.note == HOLDS_SECRET and how not in _REPLACES):
         return "secret"
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
     folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}

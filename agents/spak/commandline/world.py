@@ -13,6 +13,9 @@ from typing import Literal
 TOO_MANY = "\0"
 """The path, which is none, that stands for matches of a pattern that nobody could look at."""
 
+HOLDS_SECRET = "it holds a secret"
+"""The note on a file whose contents say so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:

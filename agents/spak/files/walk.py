@@ -3,8 +3,9 @@ followed.
 
 Takes the workspace's folder and a judged path; gives every entry below it. `Entry.read` opens a file only
 where the law would let its path be read: no link, no second name of another file, nothing of git's and no
-file of secrets. It decides nothing about the path that it begins at: the gate judged that. What the law
-itself asks of a workspace (`paths.Observer`, `code`) walks by it too, and opens what it needs.
+file of secrets, by its name or its contents. It decides nothing about the path that it begins at: the gate
+judged that. What the law itself asks of a workspace (`paths.Observer`, `code`) walks by it too, and opens
+what it needs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from spak.commandline import places
-from spak.files import beneath
+from spak.files import beneath, secrets
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -49,6 +50,13 @@ class Entry:
         return os.open(self.name, _FILE, dir_fd=self.fd)
 
     @property
+    def secret(self) -> bool:
+        """Whether it is a file of secrets, by its name or by what is in it."""
+        return places.secret(self.whole) or (
+            self.kind == "file" and secrets.holds(self.whole, self.name, self.fd)
+        )
+
+    @property
     def named_readable(self) -> bool:
         """Whether the law would let it be read, as far as names say: no link, nothing of git's, no secret."""
         parts = self.whole.split("/")
@@ -56,7 +64,7 @@ class Entry:
 
     def read(self, limit: int) -> bytes | None:
         """At most so many bytes of a file; None where it may not be read, or is no regular file."""
-        if not self.named_readable:
+        if not self.named_readable or self.secret:
             return None
         try:
             fd = self.open()

@@ -23,6 +23,7 @@ import re2
 
 from spak.errors import RunError
 from spak.llm.secret import Secret
+from spak.secret_text import SHAPES
 
 _ROUNDS = 4
 _GROUP, _GROUP_SIZE = 100, 8000
@@ -50,27 +51,6 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 MOST_HELD = 16_384
 """Characters of a text as it comes that are held back at most."""
-
-SHAPES: Mapping[str, str] = {
-    "pem": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
-    "anthropic": r"\bsk-ant-[A-Za-z0-9_-]{16,}",
-    "openai": r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}",
-    "google": r"\bAIza[A-Za-z0-9_-]{35}",
-    "google_oauth": r"\bya29\.[A-Za-z0-9_-]{20,}",
-    "github": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
-    "gitlab": r"\bglpat-[A-Za-z0-9_-]{20,}",
-    "aws": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    "slack": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "stripe": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-    "npm": r"\bnpm_[A-Za-z0-9]{36}",
-    "pypi": r"\bpypi-[A-Za-z0-9_-]{40,}",
-    "huggingface": r"\bhf_[A-Za-z0-9]{30,}",
-    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-    "bearer": r"(?i:\bauthorization\s*:\s*(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}",
-    "url_password": r"://[^\s/:@\"'<>]{1,64}:[^\s/@\"'<>]{1,256}@",
-}
-"""Kind to pattern, for an engine that is linear in the text; each match is replaced as a whole."""
 
 _SPACE = re.compile(r"[ \n\t\r]")
 _LINE_END = re.compile(r"[\n\r]")

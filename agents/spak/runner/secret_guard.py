@@ -116,7 +116,7 @@ class SecretGuard:
             data = self._workspace.secrets.stored(item.digest, secret_values.MAX_BYTES) or b""
             if not secret_values.is_public(item.path, data):
                 kept.append(item)
-                values.append(_in_order(secret_values.values(item.path, data)))
+                values.append(_in_order(secret_values.masked(item.path, data)))
         self._learn(dict.fromkeys(_in_turn(values)).keys())
         self._followed = {item.digest: item.size for item in kept}
         if self._first and not listed:
@@ -260,7 +260,7 @@ class Reader:
         else:
             held = content(self._root, path) if info.st_size else None
             kept = Content(path, *held) if held is not None and held[1] else None
-            read = _Read(mark, _in_order(secret_values.values(path, data)), kept)
+            read = _Read(mark, _in_order(secret_values.masked(path, data)), kept)
         if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
             self._known[path] = read
         return read

@@ -13,10 +13,11 @@ import json
 import re
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from spak import secret_text
 from spak.commandline import places
 
 MAX_BYTES = 256 << 10
@@ -64,6 +65,13 @@ def is_public(path: str, data: bytes) -> bool:
     return bool(kinds) and all(map(_PUBLIC.fullmatch, kinds)) and "PRIVATE KEY" not in text
 
 
+def masked(path: str, data: bytes) -> frozenset[str]:
+    """What a file that is masked holds. Of one that its contents alone make a file of secrets these are only
+    the values that do: the rest may be in any text of the project."""
+    found = frozenset() if places.secret(path) else secret_text.found_in(data)
+    return _cut(found) or values(path, data)
+
+
 def values(name: str, data: bytes) -> frozenset[str]:
     """What the file holds. Nothing for bytes that are no text, or more than MAX_BYTES."""
     if len(data) > MAX_BYTES or b"\0" in data[:8192]:
@@ -78,6 +86,10 @@ def values(name: str, data: bytes) -> frozenset[str]:
     for user, password in _IN_URL.findall(text):
         pairs += [("user", user), ("", password), ("", unquote(password))]
     found = (value for key, value in pairs if value and not is_ordinary(key, value))
+    return _cut(found)
+
+
+def _cut(found: Iterable[str]) -> frozenset[str]:
     return frozenset(value[at : at + PIECE] for value in found for at in range(0, len(value), PIECE))
 
 

@@ -1,8 +1,8 @@
-"""Files of secrets below a folder, by their names alone: for whoever has no scan of it.
+"""Files of secrets below a folder, by their names and contents: for whoever has no scan of it.
 
-Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, relative to it.
-No link is followed; a folder that cannot be read holds none that anybody could read. No file is opened but by
-`content` and `lying`, which find what was in one elsewhere.
+Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, or that hold one
+(`spak.files.secrets`), relative to it. No link is followed; a folder that cannot be read holds none that
+anybody could read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spak.commandline import places
 from spak.errors import UserError
-from spak.files import beneath
+from spak.files import beneath, secrets
 from spak.workspace.store import CHUNK, name
 
 MOST = 400_000
@@ -55,6 +55,7 @@ def _below(
             or places.secret_name(name)
             or places.secret_below(here, name)
             or (kept and not places.is_code(name))
+            or secrets.holds(path + name, entry.path)
         ) and entry.is_file(follow_symlinks=False):
             yield path + name
 

@@ -37,8 +37,8 @@ class Secrets:
         return SecretList(self._store.folder, self._scanner.disk)
 
     def files(self, fresh: bool = False) -> tuple[str, ...]:
-        """Paths of files that are of secrets by their names. Within a step that may write as it began; else
-        as the last scan saw it, or as it is now if there was none or it must be `fresh`."""
+        """Paths of files that are of secrets by name or content. Within a step that may write as it began;
+        else as the last scan saw it, or as it is now if there was none or it must be `fresh`."""
         tree = self._begun
         if tree is None and not fresh:
             tree = self._scanner.last

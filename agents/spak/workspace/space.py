@@ -41,6 +41,7 @@ from spak.workspace.tree import (
     changed,
     content_at,
     differences,
+    holds_secret,
     load,
     specials,
 )
@@ -334,14 +335,14 @@ class Workspace:
 
         Raises: UsageError `upload.*`; RunError `upload.changed`, `workspace.not_empty`, with nothing left.
         """
-        written: list[tuple[os.stat_result, str]] = []
+        written: list[tuple[os.stat_result, str, bool]] = []
 
         def wrote(file: int, digest: str, size: int, data: bytes | None) -> None:
             if data is not None:
                 self._store.put(digest, data)
             elif not self._store.put_file(digest, file, size):
                 raise OSError(errno.EIO, "a file that was just written reads differently")
-            written.append((os.fstat(file), digest))
+            written.append((os.fstat(file), digest, holds_secret(file)))
 
         with self._filling("unpacking files") as fd:
             if unpack(archive, self.directory, limits, folder, wrote).root != root:

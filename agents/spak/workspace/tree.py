@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spak import canon
+from spak import canon, secret_text
 from spak.cancel import Cancel, check
 from spak.commandline import places
 from spak.errors import RunError
@@ -51,6 +51,8 @@ class Node:
     inode: int = 0
     changed_ns: int = 0
     """Inode and ctime of a file that was scanned."""
+    holds_secret: bool = False
+    """Of a file that was scanned or unpacked: whether its contents say so."""
     secrets: tuple[str, ...] | None = None
     """Of a folder: what `secret_files` found, so that it looks at what changed and at nothing else."""
     holds: tuple[Mapping[str, int], tuple[str, ...]] | None = None
@@ -107,12 +109,12 @@ class Scanner:
                 del self._seen[inode]
         return Tree(self._last, this.modes)
 
-    def know(self, written: Iterable[tuple[os.stat_result, str]]) -> None:
+    def know(self, written: Iterable[tuple[os.stat_result, str, bool]]) -> None:
         """Take files for read that were written under the workspace lock, which is held still: nobody else
-        can have changed them since. Their contents are in the store."""
+        can have changed them since. Their contents are in the store; each says whether it holds a secret."""
         now = time.time_ns()
-        for found, digest in written:
-            self._remember(found, digest, now)
+        for found, digest, holds_secret in written:
+            self._remember(found, digest, now).holds_secret = holds_secret
 
     def digest(self, at: int, filename: str, found: os.stat_result) -> str:
         """The digest of one file, from memory where it cannot have changed; stores nothing."""
@@ -133,11 +135,14 @@ class Scanner:
                 before = os.fstat(fd)
                 started = time.time_ns()
                 digest = self._digest(fd, before.st_size, keep)
+                holds = places.may_hold(filename) and holds_secret(fd)
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
             if digest and _signature(before) == _signature(after):
-                return self._remember(before, digest, started)
+                node = self._remember(before, digest, started)
+                node.holds_secret = holds
+                return node
         raise RunError(
             "workspace.changing",
             f"a file changes while it is read: {filename!r}",
@@ -167,6 +172,11 @@ class Scanner:
             hashing.update(chunk)
         digest = name(hashing)
         return digest if not keep or self.store.put_file(digest, fd, size, self.cancel) else ""
+
+
+def holds_secret(fd: int) -> bool:
+    """Whether an open file does, by its contents."""
+    return bool(secret_text.found_in(os.pread(fd, secret_text.MAX_BYTES, 0)))
 
 
 class _Pass:
@@ -338,14 +348,18 @@ def at(root: Node, path: str) -> Node | None:
 
 
 def secret_files(folder: Node) -> tuple[str, ...]:
-    """Paths below a folder that are of secrets by their names (spak.commandline.places), in no order."""
+    """Paths below a folder that are of secrets by their names (spak.commandline.places) or, where they were
+    scanned, by their contents (spak.secret_text), in no order."""
     if folder.secrets is None:
         found: list[str] = []
         for filename, node in folder.children.items():
-            if node.kind == "f" and places.secret_name(filename):
-                found.append(filename)
+            if node.kind == "f":
+                if places.secret_name(filename) or (node.holds_secret and places.may_hold(filename)):
+                    found.append(filename)
             elif node.kind == "d" and not places.of_git(filename):
                 below = set(_files(node) if places.secret_folder(filename) else secret_files(node))
+                if filename in places.NO_SECRETS_BELOW:
+                    below = {path for path in below if places.secret(path)}
                 below |= {
                     inner
                     for inner, child in node.children.items()
@@ -359,7 +373,7 @@ def secret_files(folder: Node) -> tuple[str, ...]:
 
 
 def secret_contents(root: Node) -> tuple[Content, ...]:
-    """What lies in files of secrets by their names, and in no other file of the tree; nothing empty."""
+    """What lies in files of secrets, and in no other file of the tree; nothing empty."""
     paths = {path: at(root, path) for path in sorted(secret_files(root))}
     found = {path: node for path, node in paths.items() if node is not None and node.size}
     shown = holding(root, {node.digest: node.size for node in found.values()})

@@ -2,8 +2,9 @@
 
 Takes the workspace's folder; gives `look`, `spread` and `read` for a `spak.policy` World. A path is followed
 one component at a time as the kernel would, links read and not believed by their names; nothing is opened
-but to read a file for a patch. Whoever carries an action out walks the path again and uses the descriptor
-(`spak.files.beneath`): what is seen here decides a permission and is never itself the opening.
+but to read a file for a patch, and the beginning of text and data to see whether it holds a secret. Whoever
+carries an action out walks the path again and uses the descriptor (`spak.files.beneath`): what is seen here
+decides a permission and is never itself the opening.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from pathlib import Path
 from spak import paths
 from spak.cancel import Cancel, apart
 from spak.commandline import places
-from spak.commandline.world import Eyes
+from spak.commandline.world import HOLDS_SECRET, Eyes
 from spak.errors import UserError
-from spak.files import beneath
+from spak.files import beneath, secrets
 from spak.files.walk import of_git, walk
 from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
@@ -98,12 +99,14 @@ class Observer:
         below = "/".join(at[len(own) :]) or "."
         if loop:
             return Seen("inside", below, "other", note="links that go round")
+        whole = "/" + "/".join(at)
         try:
-            status = os.lstat("/" + "/".join(at))
+            status = os.lstat(whole)
         except OSError:
             return Seen("inside", below)
         if stat.S_ISREG(status.st_mode):
-            return Seen("inside", below, "file", status.st_nlink)
+            note = HOLDS_SECRET if secrets.holds(below, whole) else ""
+            return Seen("inside", below, "file", status.st_nlink, note)
         return Seen("inside", below, "folder" if stat.S_ISDIR(status.st_mode) else "other")
 
     def spread(self, pattern: str) -> tuple[str, ...]:
@@ -146,7 +149,7 @@ class Observer:
                     found.append((entry.whole, "link"))
                 elif of_git(entry.name) and self._keeps_credentials(f"{entry.whole}/config"):
                     found.append((f"{entry.whole}/config", "file"))
-                elif places.secret(entry.whole):
+                elif entry.secret:
                     found.append((entry.whole, "file"))
         except (OSError, UserError):  # a file, or gone meanwhile
             return tuple(found)

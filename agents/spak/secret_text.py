@@ -1,0 +1,97 @@
+"""Whether a text holds a secret, by what it says: the shapes of tokens and keys that are known, and literals
+under a name that promises one (`db_password: ...`).
+
+Takes the bytes at the beginning of a file; gives the values found, none for what is no text. It looks for
+what is hardly anything else: a word, a number, a reference (`${DB_PASSWORD}`) and a placeholder (`changeme`)
+are no secrets, whatever their name. All patterns are matched in linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+MAX_BYTES = 64 << 10
+"""Bytes at the beginning of a file that are looked at."""
+
+LEAST, MOST = 8, 500
+"""Characters of a value under a name."""
+
+SHAPES: Mapping[str, str] = {
+    "pem": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
+    "anthropic": r"\bsk-ant-[A-Za-z0-9_-]{16,}",
+    "openai": r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}",
+    "google": r"\bAIza[A-Za-z0-9_-]{35}",
+    "google_oauth": r"\bya29\.[A-Za-z0-9_-]{20,}",
+    "github": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+    "gitlab": r"\bglpat-[A-Za-z0-9_-]{20,}",
+    "aws": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "slack": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "stripe": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    "npm": r"\bnpm_[A-Za-z0-9]{36}",
+    "pypi": r"\bpypi-[A-Za-z0-9_-]{40,}",
+    "huggingface": r"\bhf_[A-Za-z0-9]{30,}",
+    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    "bearer": r"(?i:\bauthorization\s*:\s*(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}",
+    "url_password": r"://[^\s/:@\"'<>]{1,64}:[^\s/@\"'<>]{1,256}@",
+}
+"""Kind to pattern, for an engine that is linear in the text."""
+
+_ALONE = "|".join(
+    (
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----\s+[A-Za-z0-9+/=:, \r\n-]{40,}",
+        *(SHAPES[name] for name in SHAPES if name not in ("pem", "bearer", "url_password")),
+        r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}|\bPuTTY-User-Key-File-\d|\bSG\.[\w-]{20,}\.[\w-]{20,}|\bdop_v1_[0-9a-f]{60,}",
+        r"\bhooks\.slack\.com/services/T\w+/B\w+/\w+|\bshp(?:at|ss)_[0-9a-f]{32}|\bsq0csp-[\w-]{40,}|\blin_api_\w{36,}",
+    )
+)
+_TELLING = (
+    r"pass(?:word|wd|phrase|code)?|pwd|secret(?:[_.-]?(?:access)?[_.-]?key(?:[_.-]?base)?)?|token|credentials?"
+    r"|(?:api|access|account|private|auth|encryption|signing|master|shared|webhook)[_.-]?key|_auth"
+)
+_NAMED = (
+    rf"(?i:(?:{_TELLING}))[\"']?\s*(?:=>|:=|[:=>\t ])\s*"
+    r"(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"',;<>(){}\[\]]+))"
+)
+_IN_ADDRESS = r"://[^\s/:@\"'<>]*:([^\s/@\"'<>]+)@"
+_BEARER = r"(?i:\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]+)"
+_NO_VALUE = (
+    r"(?i)[$%@*!&]|\d+:|.*(?:[^!-~]|[{}()|`\\]|\.\.\.|\*\*\*|xxx|example|change.?me|your|placeholder|dummy|sample"
+    r"|\bfake|todo|insert|replace|redacted|://)|[./~]|[\w.-]+(?:/[\w.-]+)*\.[a-z]{2,4}\z|(?:0x)?\d+\w?\z"
+)
+
+
+@cache
+def _patterns() -> tuple[Any, Any]:
+    import re2  # takes a while to load
+
+    found = re2.compile(f"({_ALONE})|{_NAMED}|{_IN_ADDRESS}|{_BEARER}".encode())
+    return found, re2.compile(_NO_VALUE)
+
+
+def found_in(data: bytes) -> frozenset[str]:
+    """The secrets in the beginning of a file."""
+    data = data[:MAX_BYTES]
+    if b"\0" in data[:8192]:
+        return frozenset()
+    pattern, no_value = _patterns()
+    found = set()
+    for match in pattern.finditer(data):
+        alone, *named = match.groups()
+        value = (alone or next(filter(None, named), b"")).decode("utf-8", "replace")
+        if "EXAMPLE" in value if alone else no_value.match(value) or not _is_literal(value):
+            continue
+        found.add(value)
+    return frozenset(found)
+
+
+def _is_literal(value: str) -> bool:
+    """Whether letters and digits are mixed as in no word: `hunter22x`, and not `postgres-13`; or it is one
+    long word."""
+    kinds = ["a" if sign.isalpha() else "0" if sign.isdigit() else sign for sign in value]
+    ends = set(" -_.,/:=")
+    changes = sum(one != other and ends.isdisjoint((one, other)) for one, other in pairwise(kinds))
+    return changes >= 2 or (len(value) >= 24 and value.isalnum())

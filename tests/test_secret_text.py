@@ -1,0 +1,75 @@
+"""What a text holds as a secret, and what looks like it and is none."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from spak.secret_text import MAX_BYTES, found_in
+
+HEADER = "-----BEGIN OPENSSH PRIVATE KEY-----"
+SECRETS = {
+    "db_password: hunter22x": "hunter22x",
+    "DB_PASSWORD=hunter22x\n": "hunter22x",
+    '{"clientSecret": "a8f-S3cr3t!"}': "a8f-S3cr3t!",
+    "  api-key = 'q1w2e3r4t5'": "q1w2e3r4t5",
+    "secret_key_base: abcdefghijklmnopqrstuvwxyzabc": "abcdefghijklmnopqrstuvwxyzabc",
+    "<password>pa5sw0rd</password>": "pa5sw0rd",
+    "machine h login me password z1z2z3z4": "z1z2z3z4",
+    "dsn: postgres://app:x9Kd02mW@db/app": "x9Kd02mW",
+    "Authorization: Bearer 9f8e7d6c5b4a": "9f8e7d6c5b4a",
+    "note the ghp_" + "a1B2" * 9: "ghp_" + "a1B2" * 9,
+    "//r.internal/:_authToken=n0t-2-b3": "n0t-2-b3",
+}
+NONE = (
+    "password: changeme123x1y",
+    "password: ${DB_PASSWORD}",
+    "password: $DB_PASS1W2",
+    "token: ${{ secrets.TOKEN1A }}",
+    "secret: my-app-database-credentials-v2",
+    "secretName: tls2cert3x",
+    "image: postgres-13.2",
+    "cache_key: v1a2b3c4",
+    "POSTGRES_PASSWORD: postgres",
+    "password: test1234",
+    "the password must have 8 letters and 2 digits",
+    '{"password": "Au moins 8 lettres et 2 chiffres"}',
+    "token_file: /run/secrets/t0k3n1x",
+    "api_key: <your-k3y-h3r3>",
+    "AKIAIOSFODNN7EXAMPLE",
+    "integrity: sha512-a1b2c3d4e5f6",
+    "password_min_length: 12345678",
+    "password: 2024-10-01",
+    HEADER,
+)
+
+
+@pytest.mark.parametrize(("text", "value"), SECRETS.items(), ids=range(len(SECRETS)))
+def test_literals_and_known_shapes_are_found(text: str, value: str) -> None:
+    assert found_in(text.encode()) == {value}
+
+
+def test_a_block_of_a_private_key_is_found_where_it_holds_one() -> None:
+    assert found_in(f"{HEADER}\n{'b3BlbnNz' * 10}\n".encode())
+
+
+@pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))
+def test_words_references_and_placeholders_are_none(text: str) -> None:
+    assert found_in(text.encode()) == frozenset()
+
+
+def test_what_is_no_text_and_what_lies_far_behind_is_not_looked_at() -> None:
+    assert found_in(b"\0password: hunter22x") == frozenset()
+    assert found_in(b" " * MAX_BYTES + b"password: hunter22x") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "piece", ["password", "password: ", "://:", "a1", "-----BEGIN ", "authorization: bearer ", '"', "eyJ"]
+)
+def test_no_text_takes_long(piece: str) -> None:
+    data = (piece * MAX_BYTES).encode()
+    found_in(b"")
+    began = time.process_time()
+    found_in(data)
+    assert time.process_time() - began < 2
