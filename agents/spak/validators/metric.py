@@ -40,11 +40,13 @@ from spak.validators.command import arguments
 MAX_FILE_BYTES = 16 * MIB
 MAX_LINE_BYTES = 64 << 10
 MAX_METRICS = 64
+MAX_NAME = 64
 OUTSIDE = ("cpu_ms", "wall_ms")
 """Metrics that the sandbox measures."""
 NAME = "^[A-Za-z_][A-Za-z0-9_.]*$"
 _PATH = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"}
 _BOUND = {"type": "number"}
+_NAMES = f"1 to {MAX_NAME} printable ASCII characters are needed"
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -354,7 +356,7 @@ def read(outcome: Outcome, nonce: str) -> dict[str, int | float]:
     if len(lines[0]) > MAX_LINE_BYTES:
         raise _Failed("metric", "too_large", f"the line has more than {MAX_LINE_BYTES} bytes")
     try:
-        document = json.loads(lines[0], parse_constant=_not_finite)
+        document = json.loads(lines[0], parse_constant=_not_finite, object_pairs_hook=_once)
     except _Failed:
         raise
     except (ValueError, RecursionError) as error:
@@ -367,11 +369,21 @@ def read(outcome: Outcome, nonce: str) -> dict[str, int | float]:
             f'{{"nonce": ..., "metrics": {{NAME: NUMBER}}}} of at most {MAX_METRICS} is needed',
         )
     for name, value in metrics.items():
+        if not (0 < len(name) <= MAX_NAME and name.isascii() and name.isprintable()):
+            raise _Failed("metric", "not_a_name", f"{ascii(name[:MAX_NAME])} names no metric: {_NAMES}")
         if type(value) not in (int, float):
             raise _Failed("metric", "not_a_number", f"{name} is no number")
-        if not math.isfinite(value) or abs(value) > canon.MAX_INT:
+        if not abs(value) <= canon.MAX_INT:  # an integer may be too large for a float
             raise _not_finite(name)
     return metrics
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON whose names differ."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise _Failed("metric", "twice", "a name is there twice in the line")
+    return found
 
 
 def _not_finite(name: str) -> Any:
