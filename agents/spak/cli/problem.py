@@ -43,14 +43,14 @@ def check_command(files: tuple[Path, ...], kernel: Path | None, as_json: bool) -
 
     shown, wrong = [], False
     for file in files:
-        text = common.read_input(file).decode("utf-8", "replace")
+        data = common.read_input(file)
         source = kernel or file.with_suffix(".c")
         given = common.read_input(source).decode("utf-8", "replace") if kernel or source.is_file() else ""
         found = [
             Finding(
                 item.code, item.severity, item.message, Place(str(file), _line(item.message), 1), item.hint
             )
-            for item in _findings(text, given, source.name)
+            for item in _findings(data, given, source.name)
         ]
         bad = any(item.severity == "error" for item in found)
         wrong |= bad
@@ -194,11 +194,16 @@ def _document(path: Path, progress: Progress | None, whole: bool) -> dict[str, A
     }
 
 
-def _findings(text: str, source: str, name: str) -> list[Found]:
+def _findings(data: bytes, source: str, name: str) -> list[Found]:
     from spak import config
     from spak.validators import VALIDATORS, launch
-    from spak.validators.problems import check
+    from spak.validators.problems import check, decoded
+    from spak.validators.problems.fault import ProblemFault
 
+    try:
+        text = decoded(data)
+    except ProblemFault as fault:
+        return [check.Found("error", fault.code, fault.detail)]
     settings = config.settings()
     with tempfile.TemporaryDirectory(dir=launch.scratch()) as folder:
         Path(folder).chmod(0o755)

@@ -48,7 +48,7 @@ from spak.spaces import cache
 from spak.spaces.cache import MAX_POINTS, Header, Row, Source
 from spak.tools.cc import Cc
 from spak.tools.instantiate import render
-from spak.validators.problems import Problem, ProblemFault, opened
+from spak.validators.problems import Problem, ProblemFault, decoded, opened
 from spak.validators.problems.signature import CPP
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def measure(
 @contextmanager
 def _problem(task: Task, place: Place) -> Iterator[tuple[Problem, int]]:
     """The problem and the size. Raises: ProblemFault, Cancelled."""
-    text = task.problem[1].decode("utf-8", "replace")
+    text = decoded(task.problem[1])
     limits, folder = place.limits, place.folder / "problem"
     with opened(place.launcher, place.toolchain, folder, text, limits, place.cancel) as session:
         problem = Problem.of(session)

@@ -370,7 +370,7 @@ def read(outcome: Outcome, nonce: str) -> dict[str, int | float]:
         )
     for name, value in metrics.items():
         if not (0 < len(name) <= MAX_NAME and name.isascii() and name.isprintable()):
-            raise _Failed("metric", "not_a_name", f"{ascii(name[:MAX_NAME])} names no metric: {_NAMES}")
+            raise _Failed("metric", "not_a_name", f"{name[:MAX_NAME]!a} names no metric: {_NAMES}")
         if type(value) not in (int, float):
             raise _Failed("metric", "not_a_number", f"{name} is no number")
         if not abs(value) <= canon.MAX_INT:  # an integer may be too large for a float

@@ -112,6 +112,15 @@ def test_what_check_finds(name: str, tmp_path: Path) -> None:
     assert found == code and expected in codes, codes
 
 
+@pytest.mark.parametrize(
+    "data", [GOOD.encode() + b"# \xff\n", GOOD.encode() + b"# \0\n", GOOD.encode() + b"#" * (256 << 10)]
+)
+def test_what_a_run_would_not_take_as_a_text(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "own.py").write_bytes(data)
+    code, seen = spak(tmp_path, "problem", "check", "own.py", "--json")
+    assert (code, [item["code"] for item in seen["files"][0]["diagnostics"]]) == (3, ["problem.invalid"])
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     code, seen = spak(tmp_path, "problem", "check", "own.py", "--json")
     assert (code, seen["error"]["code"]) == (2, "usage.file")

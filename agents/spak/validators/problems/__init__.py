@@ -43,6 +43,21 @@ SCHEMA: Mapping[str, Any] = {
 """The option of a validator that names a problem."""
 
 
+def decoded(data: bytes) -> str:
+    """The text of a problem's file, as runs take it. Raises: ProblemFault `problem.invalid`."""
+    wanted = f"Python in UTF-8 of at most {MAX_BYTES >> 10} KB is needed"
+    if len(data) > MAX_BYTES:
+        raise ProblemFault("problem.invalid", f"the file has {len(data)} bytes; {wanted}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} of the file is no UTF-8"
+        raise ProblemFault("problem.invalid", f"{where}; {wanted}") from error
+    if "\0" in text:
+        raise ProblemFault("problem.invalid", f"the file has a null character; {wanted}")
+    return text
+
+
 def text_of(name: str, given: Mapping[str, str]) -> str:
     """The text of a problem: what the run began with, else the shipped one.
 
