@@ -45,6 +45,43 @@ def test_for_people_nothing_goes_to_standard_output(cli: Cli) -> None:
     assert "succeeded" in done.err and "next: spak replay" in done.err
 
 
+SEARCH = """
+AGENT Search LEVEL 5 {
+  CONFIG { MODE full_auto }
+  START -> write
+  TASK write {
+    GOAL "Write something."
+    TOOLS [write_file]
+    PROPOSER tuner { tool: "write_file" params_key: "" args: { path: "a.txt" } }
+    SPACE { content: ["x"] }
+    step draft: llm.plan { role: "tuner" }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "resume"])
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [((), True), (("--json",), False), (("--json", "--progress"), True), (("--no-progress",), False)],
+)
+def test_progress_is_shown_for_people_and_where_it_is_asked_for(
+    cli: Cli, tmp_path: Path, verb: str, flags: tuple[str, ...], shown: bool
+) -> None:
+    (tmp_path / "spec.spak").write_text(SEARCH)
+    if verb == "resume":
+        cli("run", "spec.spak", "--timeout", "0", "--json")
+    done = cli(*(("run", "spec.spak") if verb == "run" else ("resume",)), *flags)
+    assert done.code == 0, done.err
+    assert ("  1 ✓ done            content=x" in done.err) is shown
+    assert bool(done.out) is ("--json" in flags)
+
+
+def test_progress_of_a_run_elsewhere_is_asked_for_in_another_way(cli: Cli, tmp_path: Path) -> None:
+    done = cli("run", "team/spec", "--server", "http://127.0.0.1:9", "--progress", "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "usage.arguments")
+
+
 def test_the_same_seed_gives_the_same_summary(cli: Cli, ended: str) -> None:
     summary = cli("show", ended, "--json").json["summary_hash"]
     assert cli("run", HELLO, "--seed", "7", "--json").json["summary_hash"] == summary

@@ -88,6 +88,12 @@ def test_an_improvement_shows_the_paired_ratio_that_decided() -> None:
         ),
         ({"metrics": {"time_ns": 1_500_000}}, {}, RULE, "  1 ● improved           1.500 ms  TILE=8"),
         (
+            {"metrics": {"time_ns": 1_500_000, "bound_ns": 570_000}},
+            {},
+            RULE,
+            "  1 ● improved           1.500 ms  38 % of roof  TILE=8",
+        ),
+        (
             {"metrics": {"time_ns": 5}, "pairs": pairs((100, 100), (98, 100))},
             {"signal": "success", "best": None},
             RULE,

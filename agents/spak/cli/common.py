@@ -31,6 +31,12 @@ EXIT = {"succeeded": 0, "failed": 1, "refused": 5, "waiting": 4, "cancelled": 6,
 """Exit code of a run by the state in which a command leaves it."""
 
 
+def progress_option(function: F) -> F:
+    """`--progress/--no-progress`, None where neither is given."""
+    words = "Show candidates, the best so far and what is under way; the default without --json."
+    return click.option("--progress/--no-progress", default=None, help=words)(function)
+
+
 def json_option(function: F) -> F:
     """--json, kept in the context so that errors know of it."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(

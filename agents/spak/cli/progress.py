@@ -135,13 +135,12 @@ class Watcher:
         per_unit, unit = (
             (rows[-1].per_unit, rows[-1].unit) if rows else (state.r7.metrics.get("per_unit", 1e6), "ms")
         )
-        course = trend(row.value for row in rows if row.outcome == "improved" and row.value is not None)
-        shown = (
-            f"{course} {best.value / per_unit:.3f} {unit}"
-            if course
-            else f"{best.value / per_unit:.3f} {unit}"
-        )
-        return f"  (best so far {shown}".rstrip() + ")"
+        improved = [row for row in rows if row.outcome == "improved" and row.value is not None]
+        course = trend(row.value or 0.0 for row in improved)
+        shown = f"{course} {best.value / per_unit:.3f} {unit}".strip()
+        roof = improved[-1].roof_percent if improved else None
+        reached = "" if roof is None else f", {roof:.0f} % of roof"
+        return f"  (best so far {shown}{reached})"
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -168,4 +167,6 @@ def candidate_line(row: Attempted) -> str:
         parts.append(f"{row.ratio:5.2f} of best, won {row.wins:2d} of {row.pairs:2d} pairs")
     if row.shown is not None:
         parts.append(f"{row.shown:8.3f} {row.unit}".rstrip())
+    if row.roof_percent is not None:
+        parts.append(f"{row.roof_percent:2.0f} % of roof")
     return "  ".join([*parts, shown])

@@ -17,6 +17,7 @@ from spak.cli import common
 @click.option("--backend", default="", help="Switch to this backend.")
 @common.from_option
 @common.timeout_option
+@common.progress_option
 @common.runs_option
 @common.json_option
 def command(
@@ -25,6 +26,7 @@ def command(
     backend: str,
     recorded: str | None,
     timeout: float | None,
+    progress: bool | None,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
@@ -34,4 +36,4 @@ def command(
     root, name = common.find_run(run, runs_dir)
     asked = common.backend_of(backend, recorded)
     held = session.reopen(root, name, mode=mode, backend=asked, recorded=recorded)  # type: ignore[arg-type]
-    return show.advance_and_show(held, as_json, timeout)
+    return show.advance_and_show(held, as_json, timeout, progressing=progress)

@@ -37,6 +37,7 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 @click.option(
     "--prior", metavar="RUN", help="A search begins with what an earlier RUN found in the same SPACE."
 )
+@common.progress_option
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write a JUnit report there.")
 @click.option(
     "--server", metavar="URL", help="Run it on a platform: FILE is TEAM/SPEC, with @VERSION or @TAG."
@@ -77,6 +78,7 @@ def command(
     timeout: float | None,
     seed: int | None,
     prior: str | None,
+    progress: bool | None,
     junit: Path | None,
     server: str | None,
     files: Path | None,
@@ -98,6 +100,7 @@ def command(
     away |= {"--artifacts": artifacts}
     here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
     here |= {"--seed": seed is not None, "--runs-dir": runs_dir, "--prior": prior}
+    here |= {"--no-progress" if progress is False else "--progress": progress is not None}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
         raise UsageError(
             "usage.file", f"{junit} is not a place for a file", "name a file in a folder that exists"
@@ -134,7 +137,7 @@ def command(
         seed=seed,
         prior=None if prior is None else _earlier(prior, runs_dir),
     )
-    code = show.advance_and_show(held, as_json, timeout)
+    code = show.advance_and_show(held, as_json, timeout, progressing=progress)
     return code if junit is None else _write_junit(held, Path(file).stem, junit, code)
 
 

@@ -101,12 +101,21 @@ def money(nano: int) -> str:
     return f"${whole}.{part:0<2}"
 
 
-def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer_now: bool = False) -> int:
-    """Advance a session to its next stop, show it, give its exit code. Closes the session."""
+def advance_and_show(
+    held: Session,
+    as_json: bool,
+    timeout: float | None,
+    answer_now: bool = False,
+    progressing: bool | None = None,
+) -> int:
+    """Advance a session to its next stop, show it, give its exit code. Closes the session.
+
+    Progress is shown as `progressing` says; where it says nothing, unless the answer is for a program.
+    """
     from spak.cli.progress import progress
 
     try:
-        with progress(held, enabled=not as_json):
+        with progress(held, enabled=not as_json if progressing is None else progressing):
             seen = held.advance(timeout, answer_now)
     except UserError as error:  # no answer came, and nothing of it was recorded: the run can go on
         if error.code.startswith("llm.") or error.code in ("unavailable.judge", "unavailable.model"):

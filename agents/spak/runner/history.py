@@ -63,6 +63,11 @@ class Attempted:
         return None if self.bound is None else self.bound / self.per_unit
 
     @property
+    def roof_percent(self) -> float | None:
+        """How much of the roofline it reaches; None where nothing was measured or there is no roofline."""
+        return 100 * self.bound / self.value if self.bound and self.value else None
+
+    @property
     def shown(self) -> float | None:
         """The metric in its unit."""
         return None if self.value is None else self.value / self.per_unit
