@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -25,6 +26,14 @@ SOURCE = sorted(
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
 ERRORS = (ROOT / "docs" / "errors.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
+PLATFORM_CODES = [
+    code
+    for line in re.findall(
+        r"^- (`web\.\w+`(?:, `web\.\w+`)*)", (ROOT / "docs/platform.md").read_text(), re.MULTILINE
+    )
+    for code in re.findall(r"web\.\w+", line)
+]
+"""The codes that an entry of docs/platform.md is about."""
 
 FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
 NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start", "run.approve", "run.branch",
@@ -40,9 +49,11 @@ def page_id(path: Path) -> str:
 # ---- error codes ---------------------------------------------------------------------------------------
 
 
-def strings(tree: ast.AST) -> Iterator[str]:
-    """Every text in the source; one with a variable tail (`f"measure.{x}"`) ends in TAIL."""
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+def strings(tree: ast.AST, inside: bool = False) -> Iterator[str]:
+    """Every text in the source; one with a variable tail (`f"measure.{x}"`) ends in TAIL. The texts around
+    variables count where `inside` says so."""
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) and not inside]
+    parts = {id(part) for node in joined for part in node.values}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.JoinedStr)
@@ -50,14 +61,18 @@ def strings(tree: ast.AST) -> Iterator[str]:
             and isinstance(node.values[0], ast.Constant)
         ):
             yield f"{node.values[0].value}{TAIL}"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             yield node.value
 
 
-def raised(tree: ast.AST) -> Iterator[str]:
-    """The first argument of whatever is called ...Error, where it is a text."""
+def raised(tree: ast.AST, *names: str) -> Iterator[str]:
+    """The first argument of whatever is called ...Error, or one of `names`, where it is a code."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id.endswith(("Error", *names))
+        ):
             first = node.args[0] if node.args else None
             if (
                 isinstance(first, ast.Constant)
@@ -73,6 +88,19 @@ def refused(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "refuse":
             assert isinstance(node.args[0], ast.Constant)
             yield str(node.args[0].value)
+
+
+@cache
+def codes_of_the_platform() -> tuple[set[str], set[str]]:
+    """The codes `web.NAME` in its sources, alone or before a message, and the other codes that it raises."""
+    own: set[str] = set()
+    others: set[str] = set()
+    for path in (ROOT / "platform/spakweb").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        named = re.findall(r"(?m)^web\.[a-z][a-z0-9_]*(?=$|: )", "\n".join(strings(tree, inside=True)))
+        own |= set(named)
+        others |= set(raised(tree, "Refused"))
+    return own, {code for code in others if not code.startswith("web.")}
 
 
 def codes_in_source() -> tuple[set[str], set[str]]:
@@ -99,14 +127,24 @@ def test_every_code_has_its_line_and_every_line_its_code() -> None:
     whole, begun = codes_in_source()
     assert sorted(whole - documented) == [], "add these to docs/errors.md"
     covered = {code for code in documented if any(code.startswith(start) for start in begun)}
-    assert sorted(documented - whole - covered) == [], "docs/errors.md names codes that are gone"
+    _, others = codes_of_the_platform()
+    assert sorted(documented - whole - covered - others) == [], "docs/errors.md names codes that are gone"
     unnamed = {start for start in begun if not any(code.startswith(start) for code in documented)}
     assert unnamed == set()
 
 
+def test_every_code_of_the_platform_has_its_line_and_every_line_its_code() -> None:
+    own, others = codes_of_the_platform()
+    listed = PLATFORM_CODES
+    assert sorted(own - set(listed)) == [], "add these to docs/platform.md"
+    assert sorted(set(listed) - own) == [], "docs/platform.md names codes that are gone"
+    documented = set(re.findall(r"^- `([a-z]+\.\w+)`: .*\w", ERRORS, re.MULTILINE))
+    assert sorted(others - documented) == [], "add these to docs/errors.md"
+
+
 def test_a_code_is_documented_once() -> None:
-    listed = re.findall(r"^- `([a-z]+\.\w+)`", ERRORS, re.MULTILINE)
-    assert len(listed) == len(set(listed))
+    for listed in (re.findall(r"^- `([a-z]+\.\w+)`", ERRORS, re.MULTILINE), PLATFORM_CODES):
+        assert len(listed) == len(set(listed))
 
 
 # ---- commands ------------------------------------------------------------------------------------------

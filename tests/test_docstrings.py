@@ -1,4 +1,4 @@
-"""Public names say what they are: the share of public classes, functions and methods with a docstring.
+"""Public names say what they are: each public class, function and method has a docstring.
 
 Counted are the names without an underscore of both source roots. Not counted are names that somebody else
 documents: what a framework asks for (FRAMEWORK), the grammar's actions (`on_NAME`, which the grammar spells
@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARE = 0.95
-"""Of all public names."""
 
 FRAMEWORK = frozenset({"Meta", "add_arguments", "as_postgresql", "as_sql", "as_sqlite", "handle", "ready"})
 ADAPTERS = frozenset(
@@ -63,5 +61,5 @@ def counted() -> Iterator[tuple[str, str, bool]]:
 
 def test_public_names_have_docstrings() -> None:
     found = list(counted())
-    missing = [name for _, name, known in found if not known]
-    assert len(missing) <= (1 - SHARE) * len(found), f"{len(missing)} of {len(found)}: {missing[:40]}"
+    assert len(found) > 4000
+    assert [name for _, name, known in found if not known] == []

@@ -1,8 +1,9 @@
 """Who may do what: the one place that decides.
 
 `can(user, action, thing)` answers for one object, `visible_to(user, queryset)` for many. Rights come from the
-role that a person has in the team that owns the thing; RIGHTS names the least role for each action. What a
-person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a 403.
+role that a person has in the team that owns the thing; `spakweb.rights` names the least role for each action.
+What a person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a
+403.
 
 A program that came with a token (teams/bearer.py) has the rights of a viewer, in the teams of the token, and
 of what its person may do besides the actions that a scope of the token names. It reaches only views that say
@@ -25,61 +26,8 @@ from django.shortcuts import get_object_or_404, resolve_url
 from django.utils.cache import patch_cache_control
 
 from spakweb.error_pages import API, form_of, program_answer
+from spakweb.rights import ACTIONS, RANK, SCOPES
 from spakweb.teams.models import Membership, Role, Team
-
-RIGHTS: dict[str, tuple[Role, str]] = {
-    "team.view": (Role.VIEWER, "see members"),
-    "spec.view": (Role.VIEWER, "specs and their versions"),
-    "source.view": (Role.VIEWER, "sources"),
-    "schedule.view": (Role.VIEWER, "schedules"),
-    "trigger.view": (Role.VIEWER, "triggers"),
-    "suite.view": (Role.VIEWER, "suites"),
-    "campaign.view": (Role.VIEWER, "campaigns"),
-    "run.view": (Role.VIEWER, "runs"),
-    "fleet.view": (Role.VIEWER, "runners"),
-    "spec.edit": (Role.EDITOR, "edit, save, restore and import specs"),
-    "spec.propose": (Role.EDITOR, "propose patches"),
-    "suite.edit": (Role.EDITOR, "edit suites"),
-    "campaign.edit": (Role.EDITOR, "run campaigns"),
-    "run.start": (Role.EDITOR, "start runs"),
-    "run.answer": (Role.EDITOR, "answer them"),
-    "run.control": (Role.EDITOR, "stop them"),
-    "schedule.edit": (Role.EDITOR, "add schedules"),
-    "trigger.edit": (Role.EDITOR, "add triggers"),
-    "source.sync": (Role.EDITOR, "sync a folder now"),
-    "run.branch": (Role.EDITOR, "ask for a branch of their result"),
-    "spec.tag": (Role.REVIEWER, "tag versions"),
-    "spec.review": (Role.REVIEWER, "approve patches"),
-    "run.approve": (Role.REVIEWER, "approve what a run asks for"),
-    "team.manage": (Role.ADMIN, "invite, change roles, write the team's rules, add webhooks"),
-    "source.manage": (Role.ADMIN, "add sources and sync folders of them"),
-    "spec.protect": (Role.ADMIN, "protect specs"),
-    "spec.archive": (Role.ADMIN, "archive them"),
-    "run.delete": (Role.ADMIN, "delete runs and say how long they are kept"),
-    "audit.view": (Role.ADMIN, "read the audit log"),
-}
-"""The least role for each action, and what the action is called on pages; roles are ranked viewer, editor,
-reviewer, admin."""
-
-ACTIONS = {action: role for action, (role, _) in RIGHTS.items()}
-
-SCOPES: dict[str, frozenset[str]] = {
-    "look": frozenset(),
-    "start": frozenset({"run.start", "run.control", "run.branch", "suite.edit", "campaign.edit"}),
-    "answer": frozenset({"run.answer"}),
-    "edit": frozenset({"spec.edit", "spec.tag", "source.sync"}),
-    "review": frozenset({"spec.propose"}),
-    "admin": frozenset({"source.manage", "schedule.edit", "trigger.edit", "audit.view"}),
-}
-"""What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
-
-RANK = {role: place for place, role in enumerate(Role)}
-
-
-def rights_of(role: Role) -> str:
-    """What a role may do that the one below it may not, in words: `also edit suites, start runs`."""
-    words = ", ".join(text for least, text in RIGHTS.values() if least == role)
-    return words if RANK[role] == 0 else f"also {words}"
 
 
 def role_in(user: Any, team: Team) -> Role | None:

@@ -5,7 +5,7 @@ not read, so it would never see that the connection they came by is gone; and as
 them, it would never read again. It sends nothing over that connection: the answer to a ping would be taken
 for a message, and a message for the answer.
 
-`Whole` lets no worker begin in a data folder that was restored by half.
+`RefuseUnfinished` lets no worker begin while a restore of the data folder is unfinished.
 """
 
 from __future__ import annotations
@@ -61,8 +61,11 @@ def look(channel: Any) -> None:
         other.ping()
 
 
-class Whole(bootsteps.Step):
+class RefuseUnfinished(bootsteps.Step):
+    """A step of a worker's start that ends it while a restore is unfinished."""
+
     def include_if(self, worker: Any) -> bool:
+        """False: the step only checks. Exits where a restore is unfinished."""
         try:
             restoring.refuse(Path(settings.DATA_DIR))
         except Refused as why:
@@ -86,4 +89,4 @@ app.autodiscover_tasks(
 )
 app.autodiscover_tasks(["spakweb.sources"], related_name="branches")
 app.steps["consumer"].add(Pulse)
-app.steps["worker"].add(Whole)
+app.steps["worker"].add(RefuseUnfinished)

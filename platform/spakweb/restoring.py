@@ -21,17 +21,21 @@ CODE = "web.half_restored"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
+    """What the marker of an unfinished restore says."""
+
     aside: str
     """The folder that takes what was there before, beside it."""
     moved: bool = False
     """Whether all of it is in there: what is found now is of the restore that was broken off."""
 
 
-def there(data: Path) -> bool:
+def is_unfinished(data: Path) -> bool:
+    """Whether a restore of the data folder is unfinished."""
     return (data / NAME).exists()
 
 
 def find(data: Path) -> Marker | None:
+    """The marker of an unfinished restore; None where there is none."""
     try:
         return Marker(**json.loads((data / NAME).read_text()))
     except FileNotFoundError:
@@ -50,13 +54,14 @@ def write(data: Path, marker: Marker) -> None:
 
 
 def remove(data: Path) -> None:
+    """Remove the marker, durably. Raises: FileNotFoundError."""
     (data / NAME).unlink()
     fsync_folder(data)
 
 
 def refuse(data: Path) -> None:
     """Raises: Refused `web.half_restored`."""
-    if there(data):
+    if is_unfinished(data):
         raise Refused(
             CODE,
             f"A restore into {data} did not come to its end, or is under way.",

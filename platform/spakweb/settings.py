@@ -48,7 +48,7 @@ def secret_key() -> str:
     file = DATA_DIR / "secret_key"
     try:
         keep_folder(DATA_DIR)
-        if restoring.there(DATA_DIR) and not file.exists():
+        if restoring.is_unfinished(DATA_DIR) and not file.exists():
             return secrets.token_urlsafe(50)  # for this command alone: the restore brings the key
         if not file.exists():
             aside = file.with_name(f".secret_key.{secrets.token_hex(4)}")

@@ -43,6 +43,7 @@ class Origin:
     evidence: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
+        """The document of one origin."""
         return {
             "name": self.name,
             "by": self.by,

@@ -91,6 +91,7 @@ class Seconds(click.FloatRange):
         super().__init__(min=0, max=366 * 86400)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; NaN, which `float` reads, is refused."""
         seconds = super().convert(value, param, ctx)
         return (
             self.fail(f"{value} is not a number of seconds.", param, ctx) if seconds != seconds else seconds

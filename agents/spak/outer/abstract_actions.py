@@ -174,11 +174,13 @@ class Side:
         """Whether the session holds all of the facts."""
 
     def begin(self, facts: Iterable[Fact]) -> None:
+        """Start again from these facts, without those that the policy does not know."""
         self.facts = dict.fromkeys(self._known(facts))
         self.is_whole = False
         self._whole()
 
     def change(self, less: Iterable[Fact], more: Iterable[Fact]) -> None:
+        """Replace the facts `less` with `more`, in the session too while it holds all facts."""
         less, more = self._known(less), self._known(more)
         for fact in less:
             del self.facts[fact]
@@ -216,9 +218,11 @@ class Side:
             return False
 
     def holds(self, pred: str) -> bool:
+        """Whether the predicate holds for the action. Raises: UserError of the engine."""
         return self.session.holds(pred, ACTION)
 
     def proof(self) -> str:
+        """Why the action is permitted or forbidden, as text."""
         pred = "forbidden" if self.holds("forbidden") else "permitted"
         return prove(self.session, pred, ACTION).text()
 

@@ -18,10 +18,11 @@ class HomeConfig(AppConfig):
     label = "home"
 
     def ready(self) -> None:
-        checks.register(whole)
+        checks.register(unfinished_restore)
 
 
-def whole(**ignored: Any) -> list[checks.CheckMessage]:
+def unfinished_restore(**ignored: Any) -> list[checks.CheckMessage]:
+    """A system check: an error while a restore of the data folder is unfinished."""
     try:
         restoring.refuse(Path(settings.DATA_DIR))
     except Refused as why:

@@ -87,6 +87,7 @@ class Counts(Collector):
         self._spent = Spent()
 
     def collect(self) -> Iterator[Metric]:
+        """The metrics, counted now, as the client library asks for them."""
         now = clock.now()
         yield from _queues(now)
         states = GaugeMetricFamily("spak_runs", "Runs that are not deleted, by state.", labels=["state"])

@@ -110,7 +110,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """The database answers too, within READY_S, is not damaged, and no restore is unfinished."""
-    if restoring.there(Path(settings.DATA_DIR)):
+    if restoring.is_unfinished(Path(settings.DATA_DIR)):
         reason = f"restore not finished: {restoring.CODE}\n"
         return HttpResponse(reason, content_type="text/plain", status=503)
     try:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from spakweb import access
+from spakweb import rights
 from spakweb.teams.models import Membership, Token, User
 
 SIGNED_OUT, GONE = 4401, 4403
@@ -61,11 +61,11 @@ def over(pairs: Iterable[tuple[Viewer, int]]) -> dict[tuple[Viewer, int], int]:
     sessions = set(open_ones.values_list("session_key", flat=True)) if keys else set()
     held = {viewer.token for viewer, _ in wanted if viewer.token}
     tokens = set(Token.live().filter(pk__in=held).values_list("pk", flat=True)) if held else set()
-    least = access.RANK[access.ACTIONS["run.view"]]
+    least = rights.RANK[rights.ACTIONS["run.view"]]
     found = Membership.objects.filter(user__in=people, team__in={team for _, team in wanted})
     members = {
         (user, team) for user, team, role in found.values_list("user", "team", "role")
-        if access.RANK[role] >= least
+        if rights.RANK[role] >= least
     }  # fmt: skip
     hashes = {pk: user.get_session_auth_hash() for pk, user in people.items() if user.is_active}
     ended: dict[tuple[Viewer, int], int] = {}

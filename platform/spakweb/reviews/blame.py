@@ -32,6 +32,7 @@ def lines(texts: Sequence[str]) -> list[int]:
 
 
 def context(spec: Spec) -> dict[str, Any]:
+    """What the blame page of a spec shows: origins of its lines and fields, and its history."""
     versions = list(spec.versions.select_related("author").order_by("-number")[:MOST])[::-1]
     owners = lines([one.text for one in versions])
     rows, before = [], -1

@@ -30,6 +30,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
+    """The result of a merge: the tasks that it could merge, and its conflicts."""
+
     skeleton: str
     """What is between tasks, with a mark for each of them."""
     tasks: Mapping[str, str]
@@ -37,6 +39,7 @@ class Merged:
 
     @property
     def clean(self) -> bool:
+        """Whether there is no conflict."""
         return not self.conflicts
 
     def decided(self, choices: Mapping[str, str]) -> str:
@@ -49,6 +52,7 @@ class Merged:
 
 
 def merge(base: str, mine: str, theirs: str) -> Merged:
+    """Merge two changes of `base`, by tasks; by lines where one text cannot be cut into tasks."""
     texts = (base, mine, theirs)
     if any("\x01" in text for text in texts):
         return _whole(*texts)

@@ -138,6 +138,7 @@ class Progress:
         Check.objects.filter(pk=row.pk).update(total=total, done=0, made_at=timezone.now())
 
     def done(self, count: int) -> None:
+        """Report that `count` of the total are done."""
         self.count = count
         self._report()
 
@@ -160,6 +161,7 @@ def runs_of(spec: Spec) -> list[Run]:
 
 
 def records_of(run: Run) -> Iterator[Record]:
+    """The records of a run, in their order."""
     return (record for record, _ in DatabaseLedgers().reader(run.key).read())
 
 

@@ -61,6 +61,7 @@ def of_tag(sender: Any, user: Any, tag: Any, old: Any, gone: bool = False, **ign
 
 
 def read(record: HistoryRecord) -> dict[str, Any]:
+    """What a record of the history holds, as the JSON object of its line."""
     return dict(canon.loads(bytes(record.line)))
 
 

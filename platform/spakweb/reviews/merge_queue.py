@@ -53,6 +53,7 @@ def leave(patch: Patch, state: str, words: str) -> bool:
 
 
 def ask_on_commit(spec: int) -> None:
+    """Have the queue of a spec looked at once the transaction is committed."""
     transaction.on_commit(lambda: ask(spec))
 
 

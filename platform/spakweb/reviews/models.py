@@ -61,6 +61,7 @@ class Patch(models.Model):
 
     @property
     def proposer(self) -> str:
+        """Who proposed it: a campaign, or a person by name."""
         return f"campaign {self.campaign}" if self.campaign else str(self.author)
 
 
@@ -129,6 +130,8 @@ class Check(models.Model):
     TEAM_PATH = "revision__patch__spec__team"
 
     class State(models.TextChoices):
+        """How far a check is, or how it ended."""
+
         QUEUED = "queued"
         RUNNING = "running"
         PASSED = "passed"
@@ -166,6 +169,8 @@ class Queued(models.Model):
     TEAM_PATH = "patch__spec__team"
 
     class State(models.TextChoices):
+        """Whether a patch waits in the queue, or how it left it."""
+
         WAITING = "waiting"
         MERGED = "merged"
         REFUSED = "refused"

@@ -15,14 +15,14 @@ from django.core.mail import EmailMessage
 from django.db import transaction
 from django.urls import reverse
 
-from spakweb import access
+from spakweb import access, rights
 from spakweb.reviews import rules
 from spakweb.reviews.models import Comment, Patch, Queued, Revision, Verdict
 from spakweb.runs.unsafe_text import reveal
 from spakweb.teams.models import Membership, Role
 
 log = logging.getLogger(__name__)
-REVIEWERS = [role for role, rank in access.RANK.items() if rank >= access.RANK[access.ACTIONS["spec.review"]]]
+REVIEWERS = [role for role, rank in rights.RANK.items() if rank >= rights.RANK[rights.ACTIONS["spec.review"]]]
 MOST = 50
 """People that one notice goes to."""
 
@@ -35,6 +35,7 @@ def proposed(patch: Patch, by: Any) -> None:
 
 
 def judged(verdict: Verdict) -> None:
+    """To the proposer: a verdict on the patch."""
     word = "approved it" if verdict.approves else "asks for changes"
     _to_author(verdict.revision, verdict.user, f"{verdict.user} {word}. {verdict.text}")
 
@@ -54,6 +55,7 @@ def revised(revision: Revision, by: Any) -> None:
 
 
 def commented(comment: Comment) -> None:
+    """To the proposer, and to the author of the comment that is answered."""
     people = [comment.patch.author]
     if comment.parent is not None:
         people.append(comment.parent.author)

@@ -43,16 +43,20 @@ class Edit:
 
     @property
     def hidden(self) -> int:
+        """How many lines the page leaves out."""
         return max(0, len(self.old) - SHOWN_LINES) + max(0, len(self.new) - SHOWN_LINES)
 
     @property
     def shown(self) -> list[tuple[str, str, int]]:
+        """The lines on the page: `removed` or `added`, the text, and its line number in the new text."""
         old = [("removed", line, 0) for line in self.old[:SHOWN_LINES]]
         return old + [("added", line, self.new_line + n) for n, line in enumerate(self.new[:SHOWN_LINES])]
 
 
 @dataclass(slots=True)
 class Part:
+    """What a patch changes in one task, or outside of all tasks."""
+
     name: str
     """`tasks/NAME`, or `` for what belongs to no task."""
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -66,22 +70,27 @@ class Part:
 
     @property
     def title(self) -> str:
+        """The heading of the part."""
         return self.name.removeprefix("tasks/") or "The spec itself"
 
     @property
     def widens(self) -> bool:
+        """Whether it permits something that was not permitted."""
         return any(one.widens for one in self.capabilities)
 
     @property
     def unsure(self) -> bool:
+        """Whether it is not known of a capability if it widens."""
         return any(one.widens is None for one in self.capabilities)
 
     @property
     def privileged(self) -> bool:
+        """Whether a change in it is privileged."""
         return any(one["privileged"] for one in self.changes)
 
     @property
     def formatting(self) -> bool:
+        """Whether only the text differs, and nothing that it means."""
         return not self.changes and not self.capabilities
 
     @property
@@ -93,6 +102,7 @@ class Part:
 
     @property
     def rank(self) -> tuple[bool, ...]:
+        """The order on the page: what widens comes first, formatting last."""
         return not self.widens, not self.unsure, not self.privileged, self.formatting
 
 
@@ -121,6 +131,7 @@ def _end(line: str) -> str:
 
 
 def parts_of(reading: Reading, edits: list[Edit]) -> list[Part]:
+    """The parts of a patch in their order on the page, with the edits of each."""
     found: dict[str, Part] = {}
 
     def part(name: str) -> Part:
@@ -187,6 +198,7 @@ class Tasks:
         self.spans = [(last, f"tasks/{(renames or {}).get(name, name)}") for _, last, name in lines]
 
     def at(self, line: int) -> str:
+        """The task of a line, from 1; empty where it is outside of all tasks."""
         place = bisect_right(self.starts, line) - 1
         if place < 0:
             return ""

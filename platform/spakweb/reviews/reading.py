@@ -30,6 +30,8 @@ TaskLines = tuple[tuple[int, int, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
+    """What differs between two texts of a spec, as reviews read it."""
+
     difference: Difference
     marked: frozenset[str]
     """Paths of privileged changes."""
@@ -51,6 +53,7 @@ class Reading:
 
 
 def read(spec: Spec, old: str, new: str) -> Reading:
+    """Compare two texts of a spec, with the files of its team; cached."""
     team_files = TeamFiles.of(spec)
     return _read(team_files, (team_files.stamp(old), team_files.stamp(new)), old, new)
 

@@ -35,6 +35,7 @@ def authors(patch: Patch) -> set[int]:
 
 
 def author_names(patch: Patch) -> list[str]:
+    """The names of those who wrote a revision of the patch, sorted."""
     rows = get_user_model().objects.filter(pk__in=authors(patch))
     return sorted(one.get_username() for one in rows)
 
@@ -249,6 +250,7 @@ def imports_hash(revision: Revision) -> str:
 
 
 def law_hash(spec: Spec) -> str:
+    """The hash of the law that new runs of the spec begin with."""
     return str(law_of(spec.team).hash)
 
 

@@ -214,6 +214,7 @@ def _drop_draft(request: HttpRequest, spec: Spec, given: Any, patch: int) -> Non
 
 @require_POST
 def viewed(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """Mark a part of a patch as viewed, or not viewed, by whoever is signed in."""
     found, given = find_patch(request, team, spec, patch), request.POST
     talk.view(request.user, found, given.get("part", ""), given.get("digest", ""), given.get("viewed") != "0")
     return HttpResponse(status=204) if wants_json(request) else _to(found)

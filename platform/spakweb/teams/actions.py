@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from spak.errors import UserError
-from spakweb import access
+from spakweb import access, rights
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.teams.law import of_rules
@@ -85,7 +85,7 @@ def join(user: Any, secret: str) -> Team:
         member, new = Membership.objects.get_or_create(
             team=made.team, user=user, defaults={"role": made.role}
         )
-        if not new and access.RANK[Role(member.role)] < access.RANK[Role(made.role)]:
+        if not new and rights.RANK[Role(member.role)] < rights.RANK[Role(made.role)]:
             Membership.objects.filter(pk=member.pk).update(role=made.role)
         record(user, "team.joined", user.username, made.team, role=made.role, invitation=made.pk)
     return made.team

@@ -169,7 +169,7 @@ class Token(models.Model):
     name = models.CharField(max_length=60)
     secret_hash = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=look_only)
-    """What it may do besides looking: names of access.SCOPES."""
+    """What it may do besides looking: names of rights.SCOPES."""
     rule = models.ForeignKey("oidc.Rule", models.CASCADE, related_name="tokens", null=True, blank=True)
     """Of one that a job of a CI came by (spakweb.oidc): it is on no page of its person's."""
     specs = models.JSONField(null=True, default=None)

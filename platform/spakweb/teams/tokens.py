@@ -22,7 +22,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from spakweb import access
+from spakweb import rights
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.redact import TOKEN
@@ -139,10 +139,10 @@ def _check_days(days: int) -> None:
 def known_scopes(scopes: Iterable[str]) -> list[str]:
     """Scopes in their order, with `look`. Raises: Refused `web.token_scopes`."""
     wanted = {"look", *scopes}
-    if not wanted <= access.SCOPES.keys():
-        known = ", ".join(access.SCOPES)
+    if not wanted <= rights.SCOPES.keys():
+        known = ", ".join(rights.SCOPES)
         raise Refused("web.token_scopes", "There is no such scope.", f"A token has some of: {known}.")
-    return [scope for scope in access.SCOPES if scope in wanted]
+    return [scope for scope in rights.SCOPES if scope in wanted]
 
 
 def keys_of(team: Team | None, specs: Iterable[str]) -> list[int] | None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from spakweb import access
+from spakweb import access, rights
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.teams import actions, named_roles, tokens
@@ -52,7 +52,7 @@ def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
         "team": team,
         "section": "team",
         "members": team.memberships.select_related("user"),
-        "roles": [(role, access.rights_of(role)) for role in Role],
+        "roles": [(role, rights.rights_of(role)) for role in Role],
         "may_manage": may_manage,
         "may_audit": access.can(request.user, "audit.view", team),
         "invitations": [made for made in invitations if made.open(now)],
@@ -164,7 +164,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
         request.session.pop(SESSION_KEY, None)
         messages.success(request, f"Welcome to {team}.")
         return redirect("spak-team-home", team=team.slug)
-    return render(request, "teams/join.html", {"invitation": made, "can": access.rights_of(Role(made.role))})
+    return render(request, "teams/join.html", {"invitation": made, "can": rights.rights_of(Role(made.role))})
 
 
 @require_safe

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, load_all_checks
 
 from api_table import world_of
-from spakweb import access
+from spakweb import rights
 from spakweb.api import base
 from spakweb.runs.pages import checks as replays
 from spakweb.teams import tokens
@@ -60,7 +60,7 @@ OPERATIONS = operations()
 def world(first_cast: Any) -> dict[str, Any]:
     """What stands in addresses, and a token that may all that a token can."""
     parts = world_of(first_cast)
-    secret = tokens.make(first_cast["alice"], "fuzz", 7, first_cast.team, access.SCOPES)[1]
+    secret = tokens.make(first_cast["alice"], "fuzz", 7, first_cast.team, rights.SCOPES)[1]
     return {"parts": parts, "secret": secret}
 
 

@@ -14,7 +14,7 @@ from django.urls import get_resolver, reverse
 from django.utils import timezone
 
 from api_table import ADMIN, ROWS, VIEWER, Row, world_of
-from spakweb import access
+from spakweb import rights
 from spakweb.api import base
 from spakweb.specs.models import Spec
 from spakweb.teams import tokens
@@ -60,8 +60,8 @@ def test_every_view_takes_tokens_and_counts_requests() -> None:
 
 
 def test_scopes_of_the_table_are_those_of_access() -> None:
-    assert {row.scope for row in ROWS} <= {"", *access.SCOPES}
-    given = set().union(*access.SCOPES.values())
+    assert {row.scope for row in ROWS} <= {"", *rights.SCOPES}
+    given = set().union(*rights.SCOPES.values())
     assert given.isdisjoint({"run.approve", "spec.review", "spec.protect", "team.manage", "run.delete"})
 
 
@@ -77,14 +77,14 @@ def world(first_cast: Any) -> dict[str, Any]:
     parts = world_of(cast)
     Spec.objects.filter(pk=cast.other_spec.pk).update(slug="other")
     people = {role: cast.client(name) for role, name in PEOPLE.items()}
-    programs = {role: program(cast[name], *access.SCOPES, team=cast.team) for role, name in PEOPLE.items()}
-    scoped = {scope: program(cast["alice"], scope) for scope in access.SCOPES}
+    programs = {role: program(cast[name], *rights.SCOPES, team=cast.team) for role, name in PEOPLE.items()}
+    scoped = {scope: program(cast["alice"], scope) for scope in rights.SCOPES}
     paired = {also: program(cast["alice"], "admin", also) for also in ("start", "edit")}
     limited = {
-        spec: program(cast["alice"], *access.SCOPES, team=cast.team, specs=[spec])
+        spec: program(cast["alice"], *rights.SCOPES, team=cast.team, specs=[spec])
         for spec in ("small", "another")
     }
-    stranger = {"person": cast.client("charlie"), "program": program(cast["charlie"], *access.SCOPES)}
+    stranger = {"person": cast.client("charlie"), "program": program(cast["charlie"], *rights.SCOPES)}
     return {
         "cast": cast, "parts": parts, "people": people, "programs": programs, "scoped": scoped,
         "stranger": stranger, "limited": limited, "paired": paired,
@@ -118,7 +118,7 @@ def test_roles_and_scopes(world: dict[str, Any], row: Row) -> None:
     """A person may as much as the role says; a program as much as its person may and a scope names."""
     parts = deepcopy(world["parts"])
     for role in Role:
-        may = access.RANK[role] >= access.RANK[row.least]
+        may = rights.RANK[role] >= rights.RANK[row.least]
         for who in ("people", "programs"):
             answer = ask(world[who][role], row, parts)
             assert answer.status_code in (row.answers if may else (403,)), (who, role, answer)

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from spakweb import access
+from spakweb import rights
 from spakweb.audit.models import Event
 from spakweb.runs.models import Run, State
 from spakweb.schedules import actions
@@ -41,7 +41,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bob(cast: Any) -> Client:
     create_spec(cast["bob"], cast.team, "weather", WEATHER)
-    return program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    return program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
 
 
 def post(client: Client, url: str, body: Any = None, **headers: str) -> Any:

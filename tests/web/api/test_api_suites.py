@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from run_rows_kit import begun
-from spakweb import access
+from spakweb import rights
 from spakweb.audit.models import Event
 from spakweb.runs.models import Run, State
 from spakweb.specs.actions import create_spec
@@ -31,7 +31,7 @@ HERE = "/api/v1/teams/kernel-tuners/suites/"
 @pytest.fixture
 def bob(cast: Any, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
-    return program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    return program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
 
 
 def post(client: Client, url: str, body: Any = None, **headers: str) -> Any:

@@ -38,7 +38,7 @@ from run_rows_kit import begun, with_file
 from spak import canon
 from spak.outer.experiments import Plan
 from spak.records import Record
-from spakweb import access
+from spakweb import access, rights
 from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
 from spakweb.oidc import actions as oidc
@@ -83,22 +83,22 @@ def test_every_address_is_in_a_table() -> None:
 
 
 def test_every_action_has_a_role() -> None:
-    assert set(access.ACTIONS.values()) <= set(Role)
-    assert list(access.RANK) == [VIEWER, EDITOR, REVIEWER, ADMIN]
+    assert set(rights.ACTIONS.values()) <= set(Role)
+    assert list(rights.RANK) == [VIEWER, EDITOR, REVIEWER, ADMIN]
 
 
 def test_pages_and_docs_say_what_the_table_says() -> None:
     docs = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", (ROOT / "docs/platform.md").read_text())
     for role in Role:
-        assert f"| {role} | {access.rights_of(role)} |" in docs
-    said = ", ".join(map(access.rights_of, Role))
-    assert all(words and words in said for _, words in access.RIGHTS.values())
+        assert f"| {role} | {rights.rights_of(role)} |" in docs
+    said = ", ".join(map(rights.rights_of, Role))
+    assert all(words and words in said for _, words in rights.RIGHTS.values())
 
 
 def test_every_action_is_asked_for_somewhere() -> None:
-    files = [path for path in (ROOT / "platform/spakweb").rglob("*.py") if path.name != "access.py"]
+    files = [path for path in (ROOT / "platform/spakweb").rglob("*.py") if path.name != "rights.py"]
     text = "".join(path.read_text() for path in [*files, *(ROOT / "templates").rglob("*.html")])
-    assert [name for name in access.ACTIONS if f'"{name}"' not in text] == []
+    assert [name for name in rights.ACTIONS if f'"{name}"' not in text] == []
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_roles(cast: Any, named: dict[str, Any], name: str, role: Role) -> None:
     route = TEAM_ROUTES[name]
     answer = ask(cast.client(PEOPLE[role]), name, route, named)
     assert route.least is not None
-    if access.RANK[role] >= access.RANK[route.least]:
+    if rights.RANK[role] >= rights.RANK[route.least]:
         told = LET_IN_AND_TOLD.get(name)
         assert answer.status_code in ({told} if told else {200, 201, 204, 302})
     else:
@@ -237,7 +237,7 @@ def test_nobody_is_asked_to_sign_in(cast: Any, named: dict[str, Any], name: str)
 )
 def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
     """It looks at what a viewer may see of a run, and at no page: a token of an admin with every scope."""
-    _, secret = tokens.make(cast["alice"], "script", 7, None, access.SCOPES)
+    _, secret = tokens.make(cast["alice"], "script", 7, None, rights.SCOPES)
     client = Client(headers={"authorization": f"Bearer {secret}"})
     route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=OPEN_ARGS.get(name, ()))
     answer = ask(client, name, route, named)
@@ -255,7 +255,7 @@ LISTS = {"spak-team-runs", "spak-old-team-runs"}
 def asked_for(cast: Any, named: dict[str, Any], name: str, specs: list[str]) -> Any:
     """The answer to alice's token with all scopes; for some specs, if there are any."""
     team = cast.team if specs else None
-    _, secret = tokens.make(cast["alice"], "ci", 7, team, list(access.SCOPES), specs)
+    _, secret = tokens.make(cast["alice"], "ci", 7, team, list(rights.SCOPES), specs)
     return ask(Client(headers={"authorization": f"Bearer {secret}"}), name, TEAM_ROUTES[name], named)
 
 

@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from spak.errors import RunError
-from spakweb import access
+from spakweb import rights
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.ledger import uploads
@@ -151,7 +151,7 @@ def test_only_editors_seal_and_only_cases_in_use_without_checks(cast: Any, ran: 
 def test_programs_seal_with_files_that_were_brought(cast: Any, ran: Ran) -> None:
     run = ran(GOOD)
     case = kept(cast, run)
-    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
     brought = bob.post(
         reverse("spak-api-bring", args=[cast.team.slug, run.version.spec.slug]),
         zipped(check=CHECK).getvalue(),
@@ -174,7 +174,7 @@ def test_programs_seal_with_files_that_were_brought(cast: Any, ran: Ran) -> None
     for wrong, status, code in refused:
         got, problem = sealed(wrong)
         assert (got, problem["code"]) == (status, code), wrong
-    viewer = program(tokens.make(cast["vera"], "ci", 7, cast.team, access.SCOPES)[1])
+    viewer = program(tokens.make(cast["vera"], "ci", 7, cast.team, rights.SCOPES)[1])
     assert sealed(body, viewer)[0] == 403
     assert Case.objects.count() == 1
     status, made = sealed(body, **{"idempotency-key": "a"})
@@ -192,7 +192,7 @@ def test_files_that_are_gone_seal_nothing(cast: Any, ran: Ran) -> None:
     data = zipped(check=CHECK)
     upload, _ = bring_files(cast["bob"], run.version.spec, "c.zip", data, data.getbuffer().nbytes)
     uploads.remove(upload.key)
-    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, access.SCOPES)[1])
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
     where = reverse("spak-api-case-seal", args=[cast.team.slug, case.suite.slug, case.name])
     body = {"checks": [{"command": COMMAND}], "files": upload.root}
     answer = bob.post(where, body, content_type="application/json")

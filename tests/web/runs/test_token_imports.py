@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from api_table import ROWS
-from spakweb import access
+from spakweb import rights
 from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.reviews.actions import propose
 from spakweb.runs import actions
@@ -58,7 +58,7 @@ def run(cast: Any, main: Any) -> Run:
 
 
 def of(cast: Any, *specs: str) -> Client:
-    return program(tokens.make(cast["alice"], "ci", 7, cast.team, access.SCOPES, specs)[1])
+    return program(tokens.make(cast["alice"], "ci", 7, cast.team, rights.SCOPES, specs)[1])
 
 
 def body_of(answer: Any) -> str:

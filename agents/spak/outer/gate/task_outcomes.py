@@ -48,6 +48,7 @@ class Outcomes:
     _inside: str = ""
 
     def take(self, commits: Iterable[Record]) -> None:
+        """Read further commits, in their order."""
         for record in commits:
             if record.kind == Kind.ROUTE:
                 self._route(record)
@@ -81,20 +82,28 @@ class Was(Protocol):
     """A recorded run, as `rehearse` gives it."""
 
     @property
-    def run(self) -> str: ...
+    def run(self) -> str:
+        """The id of the run."""
+
     @property
-    def genesis(self) -> Mapping[str, Any]: ...
+    def genesis(self) -> Mapping[str, Any]:
+        """The body of its first record."""
+
     @property
-    def tasks(self) -> Mapping[str, Outcome]: ...
+    def tasks(self) -> Mapping[str, Outcome]:
+        """How each task ended, by its name."""
 
 
 class Now(Protocol):
     """The same run under the patch."""
 
     @property
-    def problem(self) -> str: ...
+    def problem(self) -> str:
+        """Why the run could not be rehearsed; empty where it was."""
+
     @property
-    def tasks(self) -> Mapping[str, Outcome | None]: ...
+    def tasks(self) -> Mapping[str, Outcome | None]:
+        """How each task ended, by its name; None where that is not known."""
 
 
 def flips(found: Sequence[tuple[Was, Now]], base: str, patch: str) -> list[dict[str, Any]]:

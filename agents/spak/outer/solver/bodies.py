@@ -61,13 +61,16 @@ class Written:
         self._base, self._count = base, 0
 
     def text(self) -> str:
+        """The body as text; `#true` where it has no parts."""
         return ", ".join(self.parts) or "#true"
 
     def fresh(self) -> str:
+        """The name of a new variable that stands for no variable of the rule."""
         self._count += 1
         return f"T{self._base}_{self._count}"
 
     def bind(self, name: str) -> str:
+        """Give a variable of the rule a name in the program, and return it."""
         self.names[name] = f"V{self._base}_{len(self.names)}"
         return self.names[name]
 
@@ -186,6 +189,7 @@ class Written:
 
 
 def inputs_of(item: Item) -> tuple[int, ...]:
+    """The places of the arguments that must have a value before the call is made."""
     return GENERATORS[item.name].inputs if item.kind == "find" else tuple(range(len(item.args)))
 
 
@@ -201,8 +205,10 @@ def _needs(pair: tuple[Item, str], known: Collection[str]) -> set[str]:
 
 
 def names_in(terms: Iterable[Term]) -> set[str]:
+    """The names of the variables in some terms."""
     return {name for term in terms for name in variables(term)}
 
 
 def arguments(args: Sequence[object]) -> str:
+    """Arguments in brackets; empty where there are none."""
     return f"({','.join(map(str, args))})" if args else ""

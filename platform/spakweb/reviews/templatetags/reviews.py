@@ -35,6 +35,7 @@ def both_ways(actions: dict[str, Any]) -> list[tuple[str, int, str, list[Any]]]:
 
 @register.filter
 def as_json(value: Any) -> str:
+    """A value as JSON of at most 300 characters."""
     text = canon.dumps(value).decode()
     return text if len(text) <= 300 else f"{text[:299]}…"
 
