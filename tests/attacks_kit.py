@@ -6,11 +6,13 @@
 `attacks_third.txt` and `ordinary_third.txt` of one who had read tables and code. `attacks_fourth.txt` and
 `ordinary_fourth.txt` were written after what those found was mended. `attacks_fifth.txt` and
 `ordinary_fifth.txt` are by one who had read tables and code as they were then, and no earlier list;
-`attacks_sixth.txt` by the same after what these found was mended.
+`attacks_sixth.txt` by the same after what these found was mended. `attacks_seventh.txt` and
+`ordinary_seventh.txt` are of another hand again, who had read the tables and ran no line through the judge.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import tarfile
@@ -67,6 +69,25 @@ pgbouncer/userlist.txt .snowsql/config .dbt/profiles.yml .histfile .lesshst .vim
 .local/share/fish/fish_history .env.gz.b64 .m2/settings.xml stage/gh/hosts.yml
 .git/config .git/config.bak .git/config.orig .git/config~ .git/config.old .git/config.lock
 """
+_TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
+_UNNAMED = {
+    "config/settings.yml": f"production:\n  host: db.internal\n  secret_key_base: {_TOKEN * 4}\n",
+    "deploy/inventory.ini": f"[web]\n10.0.0.4 ansible_user=app ansible_password={_TOKEN}\n",
+    "notes/standup.txt": f"monday\naws: AKIAQ7RZ3N5XK2TV6WLB / {_TOKEN}aB/cD+e9\n",
+    "infra/outputs.json": f'{{"db": {{"value": "postgres://app:{_TOKEN}@db.internal/app"}}}}\n',
+    "infra/plan.out": f'  + password = "{_TOKEN}"\n',
+    "conf/cache.conf": f"port 6379\nrequirepass {_TOKEN}\n",
+    "notes/deploy.out": f"GET /v1/x\nAuthorization: Bearer {_TOKEN}.{_TOKEN}\n",
+    "scripts/publish.sh": f"#!/bin/sh\nexport AWS_SECRET_ACCESS_KEY={_TOKEN}aB/cD+e9\n",
+    "dump.sql": f"INSERT INTO settings VALUES ('stripe', 'sk_live_{_TOKEN}');\n",
+    "jobs/config.xml": f"<project><password>{_TOKEN}</password></project>\n",
+    "session-dump.txt": f"HTTP/1.1 200 OK\nSet-Cookie: sessionid={_TOKEN}; HttpOnly\n",
+    ".env.dist": f"DB_PASSWORD={_TOKEN}\n",
+    "examples/robot.json": '{"type": "service_account", "private_key": '
+    f'"-----BEGIN PRIVATE KEY-----\\n{_TOKEN}"}}\n',
+    "build/secret.md": "\\input{.env}\n",
+    "build/x.cppcheck": "<project><addons><addon>build/x.py</addon></addons></project>\n",
+}
 _PLAIN_FILES = "conftest ini py rules src/b.s src/q docs/index.md manage.py artisan bin/rails"
 _MORE = {
     **dict.fromkeys(_OTHER_SECRETS.split(), "token = hunter22x\n"),
@@ -172,6 +193,16 @@ def armed(base: Path) -> Path:
     root = stocked(base)
     _write(root, _MORE)
     (root / "src/deep/up").symlink_to("../../README.md")
+    return root
+
+
+def filled(base: Path) -> Path:
+    """The armed workspace with secrets in files whose names say none, for the seventh list."""
+    root = armed(base)
+    _write(root, _UNNAMED)
+    with gzip.open(root / "notes/old.log.gz", "wt") as packed:
+        packed.write(_UNNAMED["notes/deploy.out"])
+    (root / "build/lined.o").write_bytes(b"\x7fELF")
     return root
 
 
