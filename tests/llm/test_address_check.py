@@ -31,6 +31,15 @@ MODES = ("ollama", "openai_compatible", "anthropic")
         ("fd00:ec2::254", "metadata"), ("fd00::1", "private"), ("168.63.129.16", "metadata"),
         ("::ffff:127.0.0.1", "loopback"), ("fe80::1%eth0", "link_local"), ("localhost", "malformed"),
         ("2606:2800:220:1:248:1893:25c8:1946", "public"), ("64:ff9b::7f00:1", "loopback"),
+        # of IPv4 within IPv6, however it is written
+        ("::127.0.0.1", "loopback"), ("::ffff:0:127.0.0.1", "loopback"), ("::a9fe:a9fe", "metadata"),
+        ("64:ff9b::a9fe:a9fe", "metadata"), ("64:ff9b::a83f:8110", "metadata"),
+        ("2002:6464:64c8::1", "metadata"), ("64:ff9b::5db8:d822", "public"),
+        # of networks that are nobody's in public
+        ("64:ff9b:1::7f00:1", "private"), ("fec0::1", "private"), ("5f00::1", "private"),
+        ("3fff::1", "private"), ("::", "unspecified"), ("0.0.0.0", "unspecified"), ("ff02::1", "multicast"),
+        # what only a resolver takes for an address
+        ("2130706433", "malformed"), ("0x7f.1", "malformed"), ("0177.0.0.1", "malformed"),
     ],
 )  # fmt: skip
 def test_kinds_of_addresses(address: str, kind: str) -> None:

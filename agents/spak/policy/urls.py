@@ -37,7 +37,10 @@ _SECRET = re.compile(
     r"(?i:passw(or)?d|passwd|secret|api_?key|access_?key|auth_?token|database_url|credential|aws_|hunter2)"
     r"\s*[=:]",
 )
-_NAT64 = IPv6Network("64:ff9b::/96")
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
+"""Networks of IPv6 whose last 32 bits are an address of IPv4: NAT64, SIIT, and as it was first written."""
+_UNICAST, _EXAMPLES = IPv6Network("2000::/3"), IPv6Network("3fff::/20")
+"""Where the public addresses of IPv6 are, and what is for documents there."""
 REACHES = ("public", "private", "loopback", "link_local", "metadata")
 """Kinds of addresses that an operator may let requests reach."""
 _METADATA = frozenset(
@@ -160,22 +163,16 @@ def secret_in(text: str) -> str:
 def kind_of(address: str) -> str:
     """What sort of place an address is in: public, or why it is none that a request may reach."""
     try:
-        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+        found = _meant(address)
     except ValueError:
         return "malformed"
-    inner: IPv4Address | None = None
-    if isinstance(found, IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        if inner is None and found in _NAT64:
-            inner = IPv4Address(int(found) & 0xFFFFFFFF)
-    if inner is not None:
-        found = inner
     for kind, true in (
         ("loopback", found.is_loopback),
         ("link_local", found.is_link_local),
         ("multicast", found.is_multicast),
         ("unspecified", found.is_unspecified),
         ("private", found.is_private or not found.is_global),
+        ("private", isinstance(found, IPv6Address) and (found not in _UNICAST or found in _EXAMPLES)),
     ):
         if true:
             return kind
@@ -185,11 +182,20 @@ def kind_of(address: str) -> str:
 def reach_of(address: str) -> str:
     """`kind_of`, where those at which clouds hand out keys to machines are a kind of their own."""
     kind = kind_of(address)
-    if kind != "malformed":
-        found = ip_address(address.partition("%")[0])
-        if (getattr(found, "ipv4_mapped", None) or found) in _METADATA:
-            return "metadata"
+    if kind != "malformed" and _meant(address) in _METADATA:
+        return "metadata"
     return kind
+
+
+def _meant(address: str) -> IPv4Address | IPv6Address:
+    """The address, or the one of IPv4 that one of IPv6 stands for: mapped, translated, in a tunnel."""
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv4Address):
+        return found
+    inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+    if inner is None and int(found) > 1 and any(found in network for network in _TRANSLATED):
+        inner = IPv4Address(int(found) & 0xFFFFFFFF)
+    return inner or found
 
 
 def payload(url: Url) -> Trouble | None:
