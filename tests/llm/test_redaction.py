@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import codecs
+import html
 import json
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -164,13 +166,33 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "folded": lambda text: "\n".join(text[at : at + 5] for at in range(0, len(text), 5)),
     "folded, CRLF": lambda text: "\r\n".join(text[at : at + 7] for at in range(0, len(text), 7)),
     "xxd -p": lambda text: re.sub("(.{20})", r"\1\n", text.encode().hex()),
+    "percent, path": quote,
+    "percent, form": lambda text: quote_plus(text),
+    "percent, small": lambda text: re.sub("%..", lambda found: found[0].lower(), quote(text, safe="")),
+    "percent, as browsers do": lambda text: quote(text, safe="!'()*"),
+    "percent, a whole address": lambda text: quote(text, safe="!'()*/:@&=+$,;?#"),
     "json": json.dumps,
+    "json, not ASCII": lambda text: json.dumps(text, ensure_ascii=False),
+    "html": html.escape,
+    "html, as templates do": lambda text: html.escape(text).replace("&#x27;", "&#39;"),
+    "html, between tags": lambda text: html.escape(text, quote=False),
+    "repr": repr,
+    "ascii, as pytest names cases": ascii,
+    "repr of bytes": lambda text: repr(text.encode()),
+    "shlex": shlex.quote,
+    "bash -x": lambda text: "'" + text.replace("'", "'\\''") + "'",
+    "printf %q": lambda text: re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", text),
+    "sql": lambda text: "'" + text.replace("'", "''") + "'",
 }
 """What a program may make of a value before it prints it, and is taken out all the same."""
 
 
+VALUES = ("correct horse/battery+9", "hunter22-Kp3x", "Tr0ub4dor&3/x+y=")
+SIGNS = 'Zürich\'s "9" <a&b>\\(x)!/%'
+
+
 @pytest.mark.parametrize("how", DISGUISES)
-@pytest.mark.parametrize("value", ["correct horse/battery+9", "hunter22-Kp3x"])
+@pytest.mark.parametrize("value", [*VALUES, SIGNS])
 def test_a_value_of_a_file_is_taken_out_in_every_disguise_that_is_promised(how: str, value: str) -> None:
     redactor = Redactor().knowing([value])
     shown = DISGUISES[how](value)

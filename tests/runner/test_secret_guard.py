@@ -17,10 +17,12 @@ from spak.commandline.commands import read_line
 from spak.commandline.world import Eyes, Seen
 from spak.kernel.observed import line_json
 from spak.kernel.state import Effect
+from spak.ledger.memory import MemoryBlobs
 from spak.llm.redact import Redactor
 from spak.ports import Job, Measurement, Outcome, Subject
 from spak.runner import Host
 from spak.runner.live import Live
+from spak.runner.measured import recorded
 from spak.runner.secret_guard import Reader, SecretGuard, found_in, masks
 from spak.sandbox.masked import Masked
 from spak.shell import join
@@ -210,7 +212,16 @@ def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool)
     assert PASSWORD not in guard.clean(f"it is {PASSWORD}")
 
 
-@pytest.mark.parametrize(("data", "kept"), [(b"\x7fELF" + PASSWORD.encode(), False), (b"int main;", True)])
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (b"\x7fELF" + PASSWORD.encode(), False),
+        (b"int main;", True),
+        (b"\xff\0" + base64.b64encode(b"x" + PASSWORD.encode()), False),
+        (b"\xff" + PASSWORD[::-1].encode() + b"\xfe", False),
+        (b"\xff" + PASSWORD.encode().hex().encode(), False),
+    ],
+)
 def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: bytes, kept: bool) -> None:
     guard = SecretGuard(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
     guard.look(fresh=True)
@@ -220,6 +231,34 @@ def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: by
     if not kept:
         assert found.status == "checked" and not found.subject.files and not found.metrics
         assert [check["code"] for check in found.checks if not check["ok"]] == ["secret"]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Measurement("measured", metrics={f"{OTHER}_ns": 5, "value": 5}),
+        Measurement("measured", metrics={"value": 5}, samples={OTHER[::-1]: [1]}),
+        Measurement("measured", metrics={"value": 5}, pairs=({f"a{OTHER}": [1]},)),
+    ],
+)
+def test_a_metric_whose_name_holds_a_value_is_not_recorded(tmp_path: Path, found: Measurement) -> None:
+    guard = SecretGuard(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
+    guard.look(fresh=True)
+    kept = guard.recordable(found)
+    assert [check["code"] for check in kept.checks] == ["secret"] and kept.status == "checked"
+    assert not kept.metrics and not kept.samples and not kept.pairs
+    assert OTHER not in str(kept) and OTHER[::-1] not in str(kept)
+
+
+def test_names_of_checks_are_recorded_without_values(tmp_path: Path) -> None:
+    """pytest names a case by its parameters; two names that become one are still two checks."""
+    guard = SecretGuard(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
+    guard.look(fresh=True)
+    cases = [f"test:a[{OTHER}]", f"test:a[{PASSWORD}]"]
+    checks = tuple({"name": name, "ok": False, "code": f"no {OTHER}", "detail": name} for name in cases)
+    body, side = recorded("e", guard.recordable(Measurement("checked", checks)), MemoryBlobs({}), guard.clean)
+    assert [check["name"] for check in body["checks"]] == ["test:a[[redacted:key]]"] * 2
+    assert OTHER not in str((body, side)) and PASSWORD not in str((body, side))
 
 
 # ---- masks
@@ -332,7 +371,12 @@ AGENT Searcher LEVEL 5 {
     step errors: tool.run { cmd: "python3 leak.py" on_fail: continue }
     step copied: tool.read_file { path: "copy.md" output_var: seen }
     step coded: tool.run { cmd: "base64 copy.md" on_fail: continue }
+    step nested: tool.run { cmd: "python3 nest.py" on_fail: continue }
     VALIDATOR PyTest { paths: ["test_leak.py"] }
+    NEXT { success -> named  fail -> named }
+  }
+  TASK named { GOAL "Name them."
+    VALIDATOR PyTest { paths: ["test_names.py"] }
   }
 }
 """
@@ -344,6 +388,11 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
         "copy.md": f"PASSWORD={OTHER}-{OTHER}\n",
         "app/.env": f"PASSWORD={OTHER}-{OTHER}\n",
         "leak.py": "import sys; sys.exit(open('copy.md').read() * 3)\n",
+        "backwards.txt": f"{OTHER}-{OTHER}"[::-1],
+        "nest.py": "import os\nname = open('backwards.txt').read()[::-1] + '/.git'\nos.makedirs(name)\n"
+        "open(name + '/config', 'w').write('[core]\\n fsmonitor = id\\n')\n",
+        "test_names.py": "import pytest\nNAMES = [open('backwards.txt').read()[::-1]]\n"
+        "@pytest.mark.parametrize('it', NAMES)\ndef test_it(it):\n    assert it\n",
         "test_leak.py": "def test_it():\n    assert open('.env').read().startswith('# masked')\n"
         "    assert open('copy.md').read() == ''\n",
     }

@@ -1,6 +1,6 @@
 """Secrets taken out of texts before anything is hashed, stored or shown.
 
-Takes the secrets that are configured (in whatever usual encoding they turn up: plain, percent, hex, base64 at
+Takes the secrets that are configured (in whatever usual encoding they turn up: plain, escaped, hex, base64 at
 any offset) and knows the shapes of well-known tokens and PEM blocks; gives the same text or JSON value with
 `[redacted:WHAT]` in their place. The same value gives the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
@@ -11,6 +11,7 @@ file of secrets whose values were given (`knowing`).
 from __future__ import annotations
 
 import codecs
+import html
 import json
 import re
 from base64 import b32encode, b64encode
@@ -26,6 +27,12 @@ from spak.llm.secret import Secret
 from spak.secret_text import SHAPES
 
 _ROUNDS = 4
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+"""What every encoder leaves as it is."""
+_LEFT_BY_ENCODERS = ("", "/", "!'()*", "!'()*/:@&=+$,;?#", "!'()*/:@&=+$,;?#[]%")
+"""Signs that encoders of addresses leave: of a part, of a path, encodeURIComponent, encodeURI, of a whole."""
+_ESCAPES = re.compile(r"%[0-9A-F]{2}")
+_OF_SHELLS = re.compile(r"[^\w@%+=:,./-]")
 _GROUP, _GROUP_SIZE = 100, 8000
 """Forms, and characters of them, that one automaton looks for without growing beyond its memory."""
 
@@ -177,6 +184,10 @@ class Redactor:
         hit = (forms for finder, forms in self._groups if finder.search(data))
         there = tuple(form for forms in hit for form in forms if form in text)
         return _any_of(there) if there else None
+
+    def holds(self, data: bytes) -> bool:
+        """Whether a known secret stands in bytes of any kind, in one of the ways that it may be written."""
+        return any(finder.search(data) for finder, _ in self._groups)
 
     def value(self, value: Any) -> Any:
         """The JSON value with every text in it, member names too, without secrets.
@@ -331,15 +342,14 @@ _LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How a secret may be written: as it is or backwards, percent-encoded, escaped in JSON, in hex, in base64
-    or base32, rotated by 13."""
+    """How a secret may be written: as it is or backwards, with the signs in it percent-encoded or escaped, in
+    hex, in base64 or base32, rotated by 13."""
     data = secret.encode()
     yield secret
     yield secret[::-1]
     yield codecs.encode(secret, "rot13")
-    yield quote(secret, safe="")
-    escaped = json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield from (escaped, escaped.replace("/", "\\/"))
+    if not _UNRESERVED.fullmatch(secret):
+        yield from _escaped(secret)
     yield data.hex()
     yield data.hex().upper()
     if len(data) >= 8:
@@ -350,6 +360,27 @@ def _forms(secret: str) -> Iterable[str]:
             whole = encoded[(0, 2, 3)[offset] : None if (offset + len(data)) % 3 == 0 else -1]
             yield whole
             yield whole.replace("+", "-").replace("/", "_")
+
+
+def _escaped(secret: str) -> Iterator[str]:
+    """What programs make of signs and of letters beyond ASCII: addresses, JSON, HTML, Python, shells, SQL."""
+    for safe in _LEFT_BY_ENCODERS:
+        encoded = quote(secret, safe=safe)
+        for form in (encoded, encoded.replace("%20", "+")):
+            yield form
+            yield _ESCAPES.sub(lambda match: match[0].lower(), form)
+    for form in (json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(secret)[1:-1]):
+        yield from (form, form.replace("/", "\\/"))
+    text = html.escape(secret, quote=False)
+    for quotes in ("&quot;", "&#34;"):
+        yield text.replace('"', quotes)
+        for apostrophe in ("&#x27;", "&#39;", "&apos;"):
+            yield text.replace('"', quotes).replace("'", apostrophe)
+    yield text
+    for inner in (repr(secret)[1:-1], repr(secret.encode())[2:-1], ascii(secret)[1:-1]):
+        yield from (inner, inner.replace("\\'", "'"))
+    yield from (secret.replace("'", quoted) for quoted in ("'\\''", "'\"'\"'", "''", "\\'"))
+    yield _OF_SHELLS.sub(r"\\\g<0>", secret)
 
 
 def _failed(reason: str) -> RunError:

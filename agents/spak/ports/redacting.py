@@ -15,6 +15,9 @@ class Redacting(Protocol):
     def text(self, text: str) -> str:
         """The text without secrets."""
 
+    def holds(self, data: bytes) -> bool:
+        """Whether a known secret stands in the bytes."""
+
     def value(self, value: Any) -> Any:
         """The JSON value with all of its texts without secrets."""
 

@@ -89,7 +89,7 @@ class Writing:
             return
         settings = _of_settings(self.workspace, touched)
         if why or settings:
-            body["why"] = (why or f"{settings} was changed")[:WHY]
+            body["why"] = str(self.clean(why or f"{settings} was changed"))[:WHY]
             _undo(self.workspace, body, {"outcome": "invalid", "code": REPOSITORY if why else SETTINGS})
             return
         if touched and all(map(repository.within, touched)):

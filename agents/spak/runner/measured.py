@@ -17,7 +17,8 @@ def recorded(
     of: str, seen: Measurement, blobs: Blobs, clean: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Body and side of the proposal that answers the effect `of`; `clean` removes secrets from a value."""
-    checks = [{name: value for name, value in check.items() if name != "detail"} for check in seen.checks]
+    whole = clean([dict(check) for check in seen.checks])
+    checks = [{name: value for name, value in check.items() if name != "detail"} for check in whole]
     body: dict[str, Any] = {
         "of": of,
         "outcome": "exited",
@@ -34,10 +35,10 @@ def recorded(
         "evidence": shrink(clean(dict(seen.evidence)), blobs),
     }
     body |= {name: value for name, value in optional.items() if value}
-    details = {check["name"]: check["detail"] for check in seen.checks if check.get("detail")}
+    details = {check["name"]: check["detail"] for check in whole if check.get("detail")}
     side: dict[str, Any] = {"ms": seen.wall_ms, "cpu_ms": seen.cpu_ms}
     if details:
-        side["details"] = shrink(clean(details), blobs)
+        side["details"] = shrink(details, blobs)
     return body, side
 
 

@@ -177,11 +177,15 @@ class SecretGuard:
         return Masked(inner, self._workspace.directory, hidden)
 
     def recordable(self, found: Measurement) -> Measurement:
-        """The same; a failed check where a file that was measured holds a value, since its bytes are kept."""
-        data = b"\n".join(found.subject.files.values()) if self._known else b""
-        if not any(value.encode("utf-8", "replace") in data for value in self._known):
+        """The same; a failed check where a measured file, whose bytes are kept, or a metric's name holds a
+        secret. Raises: RunError `llm.redaction`."""
+        names = [*found.metrics, *found.samples, *chain.from_iterable(found.pairs)]
+        named = self.clean(names) != names
+        data = b"\n".join(found.subject.files.values())
+        if not named and (self.redactor is None or not self.redactor.holds(data)):
             return found
-        why = "a measured file holds a value of a file of secrets; it is not kept"
+        what = "a metric's name" if named else "a measured file"
+        why = f"{what} holds a value of a file of secrets; it is not kept"
         failed = {"name": "secrets", "ok": False, "code": "secret", "detail": why}
         return Measurement(
             "checked", (*found.checks, failed), diagnostics=found.diagnostics, evidence=found.evidence,
