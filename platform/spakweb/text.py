@@ -35,6 +35,22 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def pairs(text: str, code: str, hint: str) -> dict[str, str]:
+    """Values by name, from lines `name = value`.
+
+    Raises: Refused with this code and hint for any other line, and for a name that comes twice.
+    """
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        name, sign, value = (part.strip() for part in line.partition("="))
+        if not sign or not name or name in found:
+            raise Refused(code, f"No input: {line[:60]!r}.", hint, 422)
+        found[name] = value
+    return found
+
+
 def one_line(text: str, most: int) -> str:
     """What may stand as a name or a note: printable characters and single blanks, at most `most`. Signs that
     turn the direction of what follows are taken out with the other invisible ones."""

@@ -34,6 +34,18 @@ def bind(args: tuple[Term, ...], row: Row, known: Known) -> Known | None:
     return found
 
 
+def matched(args: tuple[Term, ...], row: Row) -> Known | None:
+    """The values of variables with which arguments are a row; None where they are not. What an argument
+    computes is not compared."""
+    known: Known = {}
+    for arg, value in zip(args, row, strict=True):
+        if isinstance(arg, Const) and arg.value != value:
+            return None
+        if isinstance(arg, Var) and known.setdefault(arg.name, value) != value:
+            return None
+    return known
+
+
 def computed(item: Item, known: Known) -> Iterator[Known]:
     """The ways in which a test, generator or comparison holds. Raises: KeyError, PolicyError."""
     if item.kind == "compare":

@@ -24,7 +24,7 @@ from spak.kernel.memory import Memory
 from spak.kernel.render import goal, render
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
-from spak.program import Step, Task
+from spak.program import Program, Step, Task
 
 _PLAN = (
     "Answer with one JSON object and nothing else: "
@@ -77,12 +77,7 @@ def verdict(count: int, room: int | None, memory: Memory) -> Verdict:
 
 
 def _fixed(rules: Rules, state: State, task: Task, step: Step) -> list[Mapping[str, Any]]:
-    program = rules.program
-    found: list[Mapping[str, Any]] = []
-    if program.axioms:
-        found.append(_item("system", "axioms", "\n".join(f"- {axiom}" for axiom in program.axioms)))
-    if program.predictions:
-        found.append(_item("system", "predictions", "\n".join(f"- {line}" for line in program.predictions)))
+    found = _of_program(rules.program)
     if task.goal:
         found.append({"role": "system", "name": "goal", "text": goal(task, state)})
     if step.kind == "plan":
@@ -124,25 +119,26 @@ def _quoted(text: str) -> str:
 
 def items(rules: Rules, state: State, task: Task, step: Step) -> tuple[Mapping[str, Any], ...]:
     """The prompt items of an ask or a plan step up to semantics 2, without memory. Raises: render.Unbound."""
-    program = rules.program
-    found: list[Mapping[str, Any]] = []
-    if program.axioms:
-        found.append(_item("system", "axioms", "\n".join(f"- {axiom}" for axiom in program.axioms)))
-    if program.predictions:
-        found.append(_item("system", "predictions", "\n".join(f"- {line}" for line in program.predictions)))
+    found = _of_program(rules.program)
     if step.kind == "plan":
         found.append(_item("system", "tools", _tools(rules, task)))
         found.append(_item("system", "format", _PLAN))
     if task.goal:
         found.append({"role": "user", "name": "goal", "text": goal(task, state)})
     for index in state.r7.fired:
-        found.append(_item("user", f"heuristic.{index + 1}", program.heuristics[index].text))
+        found.append(_item("user", f"heuristic.{index + 1}", rules.program.heuristics[index].text))
     if state.r4 is not None:
         found.append(_item("user", "error", canon.dumps(state.r4).decode()))
     prompt = step.args.get("prompt")
     if prompt is not None:
         found.append({"role": "user", "name": "prompt", "text": render(prompt, rules, state)})
     return tuple(found)
+
+
+def _of_program(program: Program) -> list[Mapping[str, Any]]:
+    """The items that every prompt of a program begins with."""
+    named = (("axioms", program.axioms), ("predictions", program.predictions))
+    return [_item("system", name, "\n".join(f"- {line}" for line in lines)) for name, lines in named if lines]
 
 
 def _item(role: str, name: str, text: str) -> Mapping[str, Any]:

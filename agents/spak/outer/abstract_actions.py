@@ -19,7 +19,8 @@ from typing import Any, Literal
 from spak.datalog.explain import prove
 from spak.datalog.plan import Key
 from spak.datalog.session import Policy, Session
-from spak.datalog.syntax import Atom, Clause, Compare, Const, Literal_, Term, Var
+from spak.datalog.syntax import Atom, Clause, Compare, Const, Literal_, Var
+from spak.datalog.terms import matched
 from spak.datalog.values import Fact, Inner, Name, Value, decode, encode, show_atom
 from spak.errors import UserError
 from spak.policy.history.deciding import answers, folds_of
@@ -295,7 +296,7 @@ def _bindings(
     for part in clause.body:
         if isinstance(part, Literal_) and part.atom.key in tables:
             for row in tables[part.atom.key]:
-                known = _matched(part.atom.args, row)
+                known = matched(part.atom.args, row)
                 if known is not None:
                     rows.append(known)
         if isinstance(part, Compare):
@@ -318,16 +319,6 @@ def _compared(part: Compare) -> list[dict[str, Inner]]:
                 return [{one.name: two.value + step} for step in (-1, 0, 1)]
             return [{one.name: two.value}]
     return []
-
-
-def _matched(args: tuple[Term, ...], row: tuple[Inner, ...]) -> dict[str, Inner] | None:
-    known: dict[str, Inner] = {}
-    for arg, value in zip(args, row, strict=True):
-        if isinstance(arg, Const) and arg.value != value:
-            return None
-        if isinstance(arg, Var) and known.setdefault(arg.name, value) != value:
-            return None
-    return known
 
 
 def _instance(policy: Policy, atom: Atom, known: Mapping[str, Inner]) -> Fact:

@@ -16,16 +16,9 @@ from typing import Any
 from spak import canon
 from spak.lang.diff import Capability, Change
 from spakweb.reviews.reading import Reading, TaskLines
+from spakweb.specs import show
 from spakweb.specs.merge import Opcode, opcodes
 
-WORDS = {
-    "add": "Added",
-    "remove": "Removed",
-    "change": "Changed",
-    "rename": "Renamed",
-    "move": "Moved",
-    "reorder": "Reordered",
-}
 CLIP = 400
 SHOWN_LINES = 40
 """Lines of one edit that its part shows; the text below has all."""
@@ -174,7 +167,7 @@ def of_path(path: str) -> str:
 def _change(item: Change, reading: Reading) -> dict[str, Any]:
     return {
         "op": item.op,
-        "word": WORDS[item.op],
+        "word": show.WORDS[item.op],
         "path": item.path or "the spec",
         "before": shown_value(item.before),
         "after": shown_value(item.after),

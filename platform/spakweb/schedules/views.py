@@ -17,9 +17,12 @@ from spakweb.schedules.models import Schedule
 from spakweb.sources.models import Source
 from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
+from spakweb.text import pairs
 
 GIVEN = ("spec", "name", "cron", "zone", "missed", "inputs", "source", "ref")
 MOST_SPECS = 500
+NO_INPUT = ("web.schedule_inputs", "name = value, a line each")
+"""Code and hint for a line of the form that names no input."""
 
 
 @require_safe
@@ -44,7 +47,7 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
             raise Refused("web.schedule_spec", "Choose a spec of the team.", "The list has them.", 422)
         made = actions.add(
             request.user, chosen, given["name"], given["cron"], given["zone"], missed=given["missed"],
-            inputs=_inputs(given["inputs"]), source=given["source"], ref=given["ref"],
+            inputs=pairs(given["inputs"], *NO_INPUT), source=given["source"], ref=given["ref"],
         )  # fmt: skip
     except Refused as why:
         return _list(request, found, given, why)
@@ -87,18 +90,3 @@ def _list(
         "why": why,
     }
     return render(request, "schedules/list.html", context, status=why.status if why else 200)
-
-
-def _inputs(text: str) -> dict[str, str]:
-    """`name = value`, a line each. Raises: Refused `web.schedule_inputs`."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        name, sign, value = (part.strip() for part in line.partition("="))
-        if not sign or not name or name in found:
-            raise Refused(
-                "web.schedule_inputs", f"No input: {line[:60]!r}.", "name = value, a line each", 422
-            )
-        found[name] = value
-    return found

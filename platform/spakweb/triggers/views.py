@@ -16,12 +16,14 @@ from spakweb.incoming import log
 from spakweb.sources.models import Source
 from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
-from spakweb.text import as_number
+from spakweb.text import as_number, pairs
 from spakweb.triggers import actions
 from spakweb.triggers.models import Trigger
 
 GIVEN = ("spec", "name", "runs", "event", "ref", "mapping", "inputs", "source", "ref_at", "commit_at")
 MOST_SPECS = 500
+NO_INPUT = ("web.trigger_inputs", "name = /pointer, or name = value, a line each")
+"""Code and hint for a line of the form that names no input."""
 ROWS = Trigger.objects.select_related("spec__team", "person", "version", "receiver", "last_run")
 
 
@@ -52,8 +54,8 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
         number = as_number(given["runs"].strip())
         made, secret = actions.add(
             request.user, chosen, given["name"], version=number, tag="" if number else given["runs"].strip(),
-            event=given["event"], ref=given["ref"], mapping=_pairs(given["mapping"]),
-            inputs=_pairs(given["inputs"]), source=given["source"], ref_at=given["ref_at"],
+            event=given["event"], ref=given["ref"], mapping=pairs(given["mapping"], *NO_INPUT),
+            inputs=pairs(given["inputs"], *NO_INPUT), source=given["source"], ref_at=given["ref_at"],
             commit_at=given["commit_at"],
         )  # fmt: skip
     except Refused as why:
@@ -115,17 +117,3 @@ def act(request: HttpRequest, team: str, trigger: int) -> HttpResponse:
         case _:
             raise Refused("web.trigger_do", "A trigger cannot do that.", "Use the buttons of its page.")
     return redirect("spak-trigger", team=team, trigger=trigger)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    """`name = value`, a line each. Raises: Refused `web.trigger_inputs`."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        name, sign, value = (part.strip() for part in line.partition("="))
-        if not sign or not name or name in found:
-            hint = "name = /pointer, or name = value, a line each"
-            raise Refused("web.trigger_inputs", f"No input: {line[:60]!r}.", hint, 422)
-        found[name] = value
-    return found

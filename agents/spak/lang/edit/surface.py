@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from spak.lang import ast
 from spak.lang.parser import Parsed, parse
 from spak.lang.parser.automaton import tables
+from spak.lang.report import Span as Spanned
 
 _BREAK = re.compile(r"(?<!\r)\n")
 
@@ -22,18 +23,6 @@ Replacement = tuple[int, int, str]
 
 JOINING = frozenset({"check", "when", "and", "or"})
 """Words that go on with the item before them unless a comma stands between."""
-
-
-class Spanned(Protocol):
-    """Anything with a first token and the token after its last."""
-
-    @property
-    def start(self) -> int:
-        """Its first token."""
-
-    @property
-    def end(self) -> int:
-        """The token after its last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from spak.errors import LedgerError, OuterError
+from spak.errors import OuterError
 from spak.lang.edit import ops
 from spak.ledger.files import FileLedgers
+from spak.outer import host_ledger
 from spak.outer.experiments.model import Outcome
-from spak.outer.experiments.run import _now
 from spak.outer.gate.candidate import Candidate
 from spak.outer.stats import Betting, Within, spent
-from spak.records import Authority, Kind, Record
+from spak.records import Kind, Record
 
 VERSION = 1
 REMOVALS = (ops.RemoveModelItem, ops.RemoveStep, ops.RemoveEdge)
@@ -212,22 +212,13 @@ class Campaign:
     @classmethod
     def create(cls, root: Path, name: str, plan: Plan) -> Campaign:
         """A new campaign, with its plan as the first record. Raises: LedgerError where it exists."""
-        with FileLedgers(root).create(
-            name, Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
-        ) as ledger:
-            return cls(name, plan, head=ledger.head)
+        return cls(name, plan, head=host_ledger.create(root, name, plan.to_json()))
 
     @classmethod
     def read(cls, root: Path, name: str) -> Campaign:
         """Raises: OuterError `outer.campaign`; LedgerError `ledger.tampered` when a record was changed."""
-        try:
-            reader = FileLedgers(root).reader(name)
-        except LedgerError as error:
-            if error.code not in ("ledger.unknown_run", "ledger.run_id"):
-                raise
-            raise OuterError(
-                "outer.campaign", f"there is no campaign {name} in {root}", "spak outer campaign"
-            ) from error
+        unknown, hint = f"there is no campaign {name} in {root}", "spak outer campaign"
+        reader = host_ledger.reader(root, name, OuterError("outer.campaign", unknown, hint))
         return cls.of(name, (record for record, _ in reader.read()))
 
     @classmethod
@@ -302,7 +293,7 @@ class Writer:
 
     def put(self, kind: str, body: Mapping[str, Any]) -> None:
         """One record, durable, and taken in."""
-        self.ledger.append([Record(kind, Authority.HOST, body, at=_now())])
+        self.ledger.append([host_ledger.record(kind, body)])
         self.ledger.flush()
         self.campaign.head = self.ledger.head
         self.campaign.see(kind, body)

@@ -12,17 +12,16 @@ ledger ends; a run that was begun for a cell is gone on with. Nothing here knows
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from spak.errors import LedgerError, OuterError
-from spak.ledger.files import FileLedger, FileLedgers
+from spak.errors import OuterError
+from spak.ledger.files import FileLedgers
+from spak.outer import host_ledger
 from spak.outer.experiments.model import Budget, Cell, Done, Plan, Used, cells
-from spak.records import Authority, Kind, Record
+from spak.records import Kind
 
 START, CELL, STOP, BUDGET = "start", "cell", "stop", "budget"
 
@@ -72,23 +71,13 @@ class Experiment:
     @classmethod
     def create(cls, root: Path, name: str, plan: Plan) -> Experiment:
         """A new experiment, with its plan as the first record. Raises: LedgerError where it exists."""
-        record = Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
-        with FileLedgers(root).create(name, record) as ledger:
-            return cls(name, plan, head=ledger.head)
+        return cls(name, plan, head=host_ledger.create(root, name, plan.to_json()))
 
     @classmethod
     def read(cls, root: Path, name: str) -> Experiment:
         """Raises: OuterError `outer.experiment`, LedgerError."""
-        try:
-            reader = FileLedgers(root).reader(name)
-        except LedgerError as error:
-            if error.code not in ("ledger.unknown_run", "ledger.run_id"):
-                raise
-            raise OuterError(
-                "outer.experiment",
-                f"there is no experiment {name} in {root}",
-                "its id is what spak eval printed",
-            ) from error
+        unknown, hint = f"there is no experiment {name} in {root}", "its id is what spak eval printed"
+        reader = host_ledger.reader(root, name, OuterError("outer.experiment", unknown, hint))
         found: Experiment | None = None
         try:
             for record, _ in reader.read():
@@ -134,10 +123,10 @@ class Experiment:
 
         Raises: LedgerError `ledger.busy` when another process runs the experiment.
         """
-        with _held(root, self.name) as ledger:
+        with FileLedgers(root).open(self.name) as ledger:
 
             def put(kind: str, body: Mapping[str, Any]) -> None:
-                ledger.append([Record(kind, Authority.HOST, body, at=_now())])
+                ledger.append([host_ledger.record(kind, body)])
                 ledger.flush()
                 self.head = ledger.head
                 self._see(kind, body)
@@ -166,12 +155,6 @@ class Experiment:
             return why
 
 
-@contextmanager
-def _held(root: Path, name: str) -> Iterator[FileLedger]:
-    with FileLedgers(root).open(name) as ledger:
-        yield ledger
-
-
 def estimate(plan: Plan, known: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """What the cells will take, by what the runs took that the cases were kept from.
 
@@ -187,7 +170,3 @@ def estimate(plan: Plan, known: Mapping[str, Mapping[str, int]]) -> dict[str, An
         **sums,
         "unknown": many * sum(case not in known for case in plan.cases),
     }
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -18,6 +18,7 @@ from spak.datalog.folds import Fold
 from spak.datalog.plan import Key
 from spak.datalog.session import Policy
 from spak.datalog.syntax import Apply, Atom, Clause, Compare, Const, Literal_, Term, Var
+from spak.datalog.terms import matched
 from spak.datalog.values import Inner, Row, encode, order_row, show
 from spak.policy.history import state
 from spak.policy.history.deciding import age, folds_of
@@ -110,7 +111,7 @@ def _limit(policy: Policy, fold: Fold, key: Row) -> int | None:
         return None
     found: list[int] = []
     for clause, atom, bound in _limits(policy).get(fold.key, ()):
-        known = _matched(atom.args[: fold.keys], key)
+        known = matched(atom.args[: fold.keys], key)
         if known is not None:
             found += _numbers(policy, clause, bound, known)
     return min(found, default=None)
@@ -180,17 +181,6 @@ def _turned(effect: str) -> str:
     return PERMITS if effect == FORBIDS else FORBIDS
 
 
-def _matched(args: tuple[Term, ...], row: Row) -> dict[str, Inner] | None:
-    """The variables by which arguments are a row; None where they are not."""
-    known: dict[str, Inner] = {}
-    for arg, value in zip(args, row, strict=True):
-        if isinstance(arg, Const) and arg.value != value:
-            return None
-        if isinstance(arg, Var) and known.setdefault(arg.name, value) != value:
-            return None
-    return known
-
-
 def _numbers(policy: Policy, clause: Clause, bound: Term, known: Mapping[str, Inner]) -> Iterator[int]:
     """The values of a bound: itself, or what tables of the rule's body give it."""
     if isinstance(bound, Const) and type(bound.value) is int:
@@ -201,7 +191,7 @@ def _numbers(policy: Policy, clause: Clause, bound: Term, known: Mapping[str, In
         if not isinstance(part, Literal_) or part.negated:
             continue
         for key, row in policy.facts:
-            found = _matched(part.atom.args, row) if key == part.atom.key else None
+            found = matched(part.atom.args, row) if key == part.atom.key else None
             value = (found or {}).get(bound.name)
             if found is not None and type(value) is int and _agree(found, known):
                 yield value
