@@ -9,14 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 import spak.client
 from cli_calls import Cli
+from openapi_kit import run_shape
 from spak.client import Platform, RemoteRun, servers
 
-ROOT = Path(__file__).resolve().parents[2]
-SHAPE = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())["components"]["schemas"]["RunShape"]
+SHAPE = run_shape()
 RUN = dict.fromkeys(SHAPE["properties"], "") | {
     "key": "r1", "team": "demo", "spec": "tune", "version": 3, "state": "failed", "ended": True,
     "records": 1, "html_url": "https://a/t/demo/runs/r1/",

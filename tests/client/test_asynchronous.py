@@ -12,14 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from openapi_kit import run_shape
 from spak.client import AsyncPlatform, Platform, RemoteFile, RemoteRun, asynchronous, calls
 from spak.client.downloads import download
 from spak.errors import UnavailableError, UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
-SHAPE = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())["components"]["schemas"]["RunShape"]
+SHAPE = run_shape()
 RUN = dict.fromkeys(SHAPE["properties"], "") | {
     "key": "r1", "team": "demo", "spec": "tune", "version": 3, "state": "running",
     "ended": False, "records": 2,

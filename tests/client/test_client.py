@@ -14,13 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from openapi_kit import run_shape
 from spak.client import Platform, RemoteRun, calls, pack, platform, servers
 from spak.errors import UnavailableError, UsageError, UserError
 
-ROOT = Path(__file__).resolve().parents[2]
-SHAPE = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())["components"]["schemas"]["RunShape"]
+SHAPE = run_shape()
 RUN = dict.fromkeys(SHAPE["properties"], "") | {
     "key": "r1", "team": "demo", "spec": "tune", "version": 3, "state": "running",
     "ended": False, "records": 2,
