@@ -16,7 +16,7 @@ class AuditConfig(AppConfig):
     def ready(self) -> None:
         from spakweb.audit import signins  # noqa: F401  connects receivers
 
-        post_migrate.connect(install_triggers, dispatch_uid="spak_append_only")
+        post_migrate.connect(install_triggers, sender=self, dispatch_uid="spak_append_only")
 
 
 def install_triggers(using: str, **kwargs: Any) -> None:
