@@ -107,22 +107,42 @@ SEED = "from django.core.management import call_command as do; do('migrate', ver
 
 
 def seed(data: Path) -> None:
-    """Tables and the demo team, into a folder that is not there yet."""
+    """Tables and the demo team, into a folder."""
     done = manage(data, "shell", "--no-imports", "-c", SEED)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def migrated(factory: pytest.TempPathFactory) -> Path:
+    """A data folder with tables, to be copied: to make them takes seconds of a core."""
+
+    def make(data: Path) -> None:
+        done = manage(data, "migrate", "--verbosity", "0")
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    return _once(factory, "migrated", make)
+
+
 def seeded(factory: pytest.TempPathFactory) -> Path:
-    """A data folder with tables and the demo team, to be copied; made once for all workers of a run."""
+    """A data folder with tables and the demo team, to be copied."""
+
+    def make(data: Path) -> None:
+        shutil.copytree(migrated(factory), data)
+        seed(data)
+
+    return _once(factory, "seeded", make)
+
+
+def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made once for all workers of a run."""
     shared = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    with (shared / "seeded.lock").open("w") as lock:
+    with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "seeded").exists():
-            seed(shared / "seeding")
-            (shared / "seeding").rename(shared / "seeded")
-    return shared / "seeded"
+        if not (shared / name).exists():
+            make(shared / f"{name}.part")
+            (shared / f"{name}.part").rename(shared / name)
+    return shared / name
 
 
 class Server:
