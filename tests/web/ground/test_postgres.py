@@ -105,11 +105,10 @@ REVIEWS = tuple(
 )
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(3600)  # each of its tests has a limit of its own
 @pytest.mark.skipif(UNDER in os.environ, reason="this is the run on PostgreSQL")
-@pytest.mark.parametrize("names", [GROUND, REVIEWS], ids=["ground", "reviews"])
-def test_models_and_views_on_postgresql(cluster: str, names: tuple[str, ...]) -> None:
-    tests = [ROOT / "tests/web" / name for name in names]
+def test_models_and_views_on_postgresql(cluster: str) -> None:
+    tests = [ROOT / "tests/web" / name for name in (*GROUND, *REVIEWS)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
          "-k", f"not texts_that_are_none and not by_an_index and not ({ONE_ROLE})",
