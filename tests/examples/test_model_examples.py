@@ -13,6 +13,9 @@ from cli_calls import EXAMPLES, forked, held_to
 from cli_kit import ROOT, run_dir
 from llm_model import needed
 from llm_stub import MODEL, WIRES, Stub
+from spak.config import catalog
+from spak.lang import parse
+from spak.program import compile as compile_program
 
 ARTIFACT = {
     "knowledge_chef": "digest.md",
@@ -213,3 +216,18 @@ def test_a_tiny_model_ends_honestly(tmp_path: Path, name: str) -> None:
 def test_the_examples_are_listed() -> None:
     listed = (ROOT / "specs/README.md").read_text(encoding="utf-8")
     assert all(f"examples/{name}.spak" in listed for name in ALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("compressor_tuner", "tune"),
+        ("evolve_python", "evolve"),
+        ("evolve_softmax", "evolve"),
+        ("gemm_tuner", "tune"),
+        ("python_speed", "improve"),
+    ],
+)
+def test_a_candidate_that_takes_too_long_does_not_end_the_search(name: str, task: str) -> None:
+    found = compile_program(parse(Path(spec(name)).read_text(encoding="utf-8")), catalog(), {}).tasks[task]
+    assert found.edges["timeout"] == found.edges["fail"] == task

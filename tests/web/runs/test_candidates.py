@@ -153,6 +153,8 @@ def test_a_candidate_is_taken_away_with_its_evidence(cast: Any, run: Run) -> Non
     )
     source = archive.read("candidate.source.py")
     assert about["measurement"]["subject"]["source"]["$blob"] == canon.digest(source)
+    line = f"\ncandidate.source.py  {len(source):,} bytes, {canon.digest(source)}\n"
+    assert line in archive.read("README.txt").decode()
 
 
 @pytest.mark.parametrize("seq", [0, 1, 4, 10**6])

@@ -199,14 +199,14 @@ def _number(text: str | None) -> int:
 README = """\
 Candidate {number} of task {task}, of the run {run}.
 
-measurement.json  what was measured, with the pairs that decided, as record {seq} of the run's ledger holds it
+measurement.json     what was measured, with the pairs that decided: record {seq} of the run's ledger
 {files}
 To check that this is what was measured: download the run's records on its page ("Records as JSONL") and run
 
     spak ledger verify {run}.jsonl
     spak replay {run}.jsonl
 
-Record {seq} has the hash {hash}, and names the files above by the SHA-256 of their contents.
+Record {seq} has the hash {hash}, and names the files above by the SHA-256 of their contents, in base64url.
 """
 
 
@@ -233,14 +233,17 @@ def as_zip(run: Run, seq: int) -> HttpResponseBase:
         },
     }  # fmt: skip
     kept: dict[str, bytes] = {}
+    named: list[str] = []
     try:
         for role, blob in sorted(subject.items()):
-            kept[_name(role, chosen)] = blobs.get(blob["$blob"])
+            name = _name(role, chosen)
+            kept[name] = blobs.get(blob["$blob"])
+            named.append(f"{name:<20} {len(kept[name]):,} bytes, {blob['$blob']}\n")
     except (LedgerError, OSError, KeyError, TypeError) as error:
         raise _none(seq) from error
     words = README.format(
         number=about["candidate"] or "", task=record.task, run=run.key, seq=seq, hash=record.hash,
-        files="".join(f"{name:<18}{len(data):,} bytes\n" for name, data in kept.items()),
+        files="".join(named),
     )  # fmt: skip
     stream = tempfile.SpooledTemporaryFile(max_size=export.IN_MEMORY)  # noqa: SIM115  closed when read
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
