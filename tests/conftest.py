@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+import database_kit
 import process_kit
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -49,8 +50,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.pluginmanager.has_plugin("process_kit"):
-        config.pluginmanager.register(process_kit, "process_kit")
+    for kit in (process_kit, database_kit):
+        if not config.pluginmanager.has_plugin(kit.__name__):
+            config.pluginmanager.register(kit, kit.__name__)
 
 
 @cache

@@ -8,6 +8,7 @@ either worker woken first, 250 times each.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +25,7 @@ from freeze_kit import (
     freezer,
 )
 from namespace_kit import needed
+from platform_kit import migrated
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(300)]
 
@@ -42,7 +44,9 @@ MIDDLE = (f"{RUN}._do", True, 3)
 
 @pytest.fixture(scope="module", params=["files", "database"])
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freezer]:
-    with freezer(tmp_path_factory.mktemp("freeze"), request.param) as made:
+    folder = tmp_path_factory.mktemp("freeze")
+    shutil.copytree(migrated(tmp_path_factory), folder / "a")
+    with freezer(folder, request.param) as made:
         yield made
 
 

@@ -6,21 +6,16 @@ Nothing here asks anything outside: the database is the test's own.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.cache import cache
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import CharField
-from django.test import Client, TransactionTestCase
+from django.test import Client
 
-from platform_kit import migrated
-from spakweb import appendonly
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
@@ -91,52 +86,10 @@ def texts_fit_their_columns() -> Iterator[None]:
         yield
 
 
-LASTING = {"auth_permission", "django_content_type"}
-"""What Django makes anew after it has emptied all tables, out of the models."""
-
-
-def emptied(case: TransactionTestCase) -> None:
-    """Empty the tables that have rows, and keep what Django would fill again: this costs it 0.15 s of a core,
-    and PostgreSQL, which gives each table a new file, more. Triggers are set again, as after a migration."""
-    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    filled = (f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in {*found} - LASTING)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(filled))
-        for (name,) in cursor.fetchall():
-            cursor.execute(f"DELETE FROM {name}")
-    appendonly.install(connection)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def emptied_soon() -> Iterator[None]:
-    """After tests whose rows other connections saw."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TransactionTestCase, "_fixture_teardown", emptied)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def nothing_counted_yet() -> None:
     """The cache counts attempts by people's numbers, which those of other tests had too."""
     cache.clear()
-
-
-@pytest.fixture(scope="session")
-def django_db_keepdb(
-    request: pytest.FixtureRequest,
-    django_db_modify_db_settings: None,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> bool:
-    """The database of tests begins as a copy of one that has its tables; it goes with its folder."""
-    if connection.vendor != "sqlite":
-        return bool(request.config.getvalue("reuse_db"))
-    name = settings.DATABASES["default"]["TEST"]["NAME"]
-    with (
-        closing(sqlite3.connect(migrated(tmp_path_factory) / "spak.sqlite3")) as tables,
-        closing(sqlite3.connect(name)) as ours,
-    ):
-        tables.backup(ours)
-    return True
 
 
 @pytest.fixture

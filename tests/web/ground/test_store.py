@@ -22,7 +22,7 @@ from django.test import Client
 
 import warm_kit
 from needs import missing
-from platform_kit import ROOT, environment
+from platform_kit import ROOT, environment, migrated
 from servers_kit import Postgres, binary
 from spak import integrity
 from spak.cli import doctor
@@ -111,6 +111,7 @@ def made(data: Path, **more: str) -> list[str]:
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     data = tmp_path_factory.mktemp("store") / "data"
+    shutil.copytree(migrated(tmp_path_factory), data)
     return data, made(data)
 
 
