@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,9 +15,8 @@ import pytest
 from cli_calls import ASK, Background, Cli, Done
 from process_kit import WAIT_S, until
 from spak.cli import cells
-from spak.errors import OuterError
 from spak.outer.experiments import Cell
-from spak.suites import Case, Suite
+from spak.suites import Case, Verdict
 
 pytestmark = pytest.mark.sandbox
 
@@ -67,7 +68,10 @@ def test_a_suite_under_one_spec(cli: Cli, suite: Path, tmp_path: Path) -> None:
     )
     assert labels["body"]["host"]["labels"]["experiment"] == found["experiment"]
     assert len(ElementTree.parse(tmp_path / "j.xml").getroot()[0]) == 6
-    assert found["experiment"] in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    linked = re.findall(r'href="([^"]+)"', page)
+    assert found["experiment"] in page and len(linked) == 6
+    assert all((tmp_path / one / "trace.jsonl").is_file() for one in linked)
     looks = cli("suite", "check", "s", "--no-run", "--json").json
     assert looks["looks"] == (1 if looks["splits"]["sealed"] else 0)
 
@@ -158,47 +162,45 @@ def test_a_budget_of_runs_holds_for_several_at_a_time_and_more_of_it_goes_on(cli
 
 def test_a_case_that_is_changed_meanwhile_is_no_result(cli: Cli, suite: Path, tmp_path: Path) -> None:
     """Whoever writes to the suite while it is used gets no passes by it, nor by a link in a case's place."""
-    one = Suite.open(suite).cases[0]
-    work = cells.Cells(
-        {one.name: one}, {"good": tmp_path / "good.spak"}, tmp_path / "runs", tmp_path / "empty", "e"
-    )
-    (tmp_path / "empty").mkdir()
-    real = cells.judge
+    away = tmp_path / "away"
 
-    def judged(case: Case, *more: object) -> object:
-        (suite / one.name / "sealed").mkdir()
-        (suite / one.name / "sealed/check.py").write_text("")
-        return real(case, *more)  # type: ignore[arg-type]
+    def editing() -> None:
+        real = cells.judge
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cells, "judge", judged)
-        done = work.run(Cell(one.name, "good", 0), "r1")
-    assert done is not None and done.outcome == "void" and "changed while it ran" in done.why
-    shutil.move(suite / one.name, tmp_path / "away")
-    (suite / one.name).symlink_to(suite / "c1")
-    with pytest.raises(OuterError) as caught:
-        work.run(Cell(one.name, "good", 1), "r2")
-    assert caught.value.code == "outer.changed"
-    assert not (tmp_path / "runs/r2").exists()
+        def judged(*given: Any) -> Verdict:
+            if not away.exists():
+                (suite / "c0/sealed").mkdir()
+                (suite / "c0/sealed/more").touch()
+                (suite / "c1").rename(away)
+                (suite / "c1").symlink_to(suite / "c2")
+            return real(*given)
+
+        cells.judge = judged
+
+    done = cli("eval", "good.spak", "--suite", "s", *ALL, before=editing)
+    assert (done.code, done.error) == (2, "outer.changed")
+    shutil.rmtree(suite / "c0/sealed")
+    (suite / "c1").unlink()
+    away.rename(suite / "c1")
+    name = next((tmp_path / ".spak/evals").iterdir()).name
+    rows = cli("eval", "--resume", name, "--json").json["cells"]
+    assert [row["outcome"] for row in rows] == ["void", "pass", "pass"]
+    assert "changed while it ran" in rows[0]["why"]
 
 
-def test_what_is_stopped_while_a_check_runs_goes_on(
-    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cases = {case.name: case for case in Suite.open(suite).cases}
-    files = {"good": tmp_path / "good.spak"}
-    work = cells.Cells(cases, files, tmp_path / "runs", tmp_path / "empty", "e")
-    (tmp_path / "empty").mkdir()
-    real = cells.judge
+def test_what_is_stopped_while_a_check_runs_goes_on(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    def stopping() -> None:
+        def stopped(*given: Any) -> Verdict:
+            raise KeyboardInterrupt
 
-    def stopped(*given: object) -> None:
-        raise KeyboardInterrupt
+        cells.judge = stopped
 
-    monkeypatch.setattr(cells, "judge", stopped)
-    assert work.run(Cell("c0", "good", 0), "r1") is None
-    monkeypatch.setattr(cells, "judge", real)
-    done = work.run(Cell("c0", "good", 0), "r1")
-    assert done is not None and done.outcome == "pass"
+    done = cli("eval", "good.spak", "--suite", "s", *ALL, before=stopping)
+    name = next((tmp_path / ".spak/evals").iterdir()).name
+    assert (done.code, f"next: spak eval --resume {name}" in done.err) == (6, True)
+    rows = cli("eval", "--resume", name, "--json").json["cells"]
+    assert [row["outcome"] for row in rows] == ["pass"] * 3
+    assert len(list((tmp_path / ".spak/runs").iterdir())) == 3, "the run that had ended was judged"
 
 
 def test_an_origin_that_says_no_numbers_is_unknown_to_the_estimate(cli: Cli, suite: Path) -> None:
@@ -233,6 +235,18 @@ def test_cases_are_answered_by_their_recordings_and_void_without(cli: Cli, tmp_p
     done = cli("eval", "ask.spak", "--suite", "s", *ALL)
     assert {row["case"]: row["outcome"] for row in done.json["cells"]} == {"one": "pass", "two": "void"}
     assert done.code == 1
+
+
+def test_a_spec_that_does_not_parse_begins_nothing(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.spak").write_text("AGENT {")
+    for words in (
+        ("eval", "broken.spak"),
+        ("eval", "good.spak", "broken.spak"),
+        ("outer", "campaign", "broken.spak"),
+    ):
+        done = cli(*words, "--suite", "s", "--json")
+        assert (done.code, done.error) == (3, "lang.invalid")
+    assert not (tmp_path / ".spak/evals").exists() and not (tmp_path / ".spak/campaigns").exists()
 
 
 def test_no_case_in_the_split_is_an_error(cli: Cli, tmp_path: Path) -> None:

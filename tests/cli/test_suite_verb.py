@@ -55,6 +55,23 @@ def test_a_check_that_passes_on_nothing_is_refused(cli: Cli, tmp_path: Path) -> 
     assert kept.code == 0
 
 
+def test_a_validator_has_to_be_there_and_to_fail_before_a_run(cli: Cli, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "test_a.py").write_text("def test_a():\n    assert True\n")
+    for words, code in (
+        (("--validator", "Nobody"), "suite.check"),
+        (("--validator", "PyTest", "--workspace", "given"), "suite.passes_before"),
+    ):
+        refused = cli("suite", "add", "one", "--suite", "s", *words, "--json")
+        assert (refused.code, refused.error) == (2, code)
+    assert list((tmp_path / "s").iterdir()) == []
+    words = ("--validator", "PyTest", "--workspace", "given")
+    assert cli("suite", "add", "one", "--suite", "s", *words, "--passes-before", "smoke").code == 0
+    assert cli("suite", "add", "two", "--suite", "s", "--validator", "PyTest").code == 0
+    assert cli("suite", "check", "s", "--json").json["problems"] == []
+
+
 def test_a_kept_case_is_given_sealed_checks_later(cli: Cli, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()

@@ -170,7 +170,8 @@ def test_junit_and_html_are_well_formed_whatever_runs_wrote() -> None:
         ("12", "12", "0"),
         ("12", "0", "1"),
     ]
-    page = render.html(report)
+    page = render.html(report, lambda run: f"runs/{run}")
+    assert '<a href="runs/run-c03/base/0">' in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
 

@@ -14,6 +14,7 @@ import pytest
 
 from process_kit import WAIT_S
 from spak.errors import SuiteError
+from spak.program.semantics import SEMANTICS
 from spak.suites import SPLITS, Book, Case, Check, Right, Suite
 from spak.suites.book import draw
 from spak.suites.model import read_case
@@ -114,6 +115,10 @@ def test_a_recording_of_semantics_that_are_not_known_is_refused(tmp_path: Path) 
     written(tmp_path, "c", {"recording.jsonl": '{"text":"a"}\n'}, semantics=99)
     Suite.open(tmp_path).enter()
     assert codes(tmp_path) == ["suite.recording"]
+    for text, wanted in (('{"text":"a"}\n', []), ("none\n", ["suite.recording"]), ("", ["suite.recording"])):
+        written(tmp_path, "c", {"recording.jsonl": text}, semantics=SEMANTICS)
+        Suite.open(tmp_path).enter()
+        assert codes(tmp_path) == wanted
 
 
 def test_a_split_is_drawn_once_for_a_name_and_by_shares(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from spak.inputs import read_at_most
 
 if TYPE_CHECKING:
     from spak.lang import Diagnostic
+    from spak.lang.imports import Resolved
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -184,6 +185,26 @@ def runs_dir(given: Path | None) -> Path:
     root = given if given is not None else config.settings().runs_dir
     close(root)
     return root
+
+
+def whole_spec(path: Path) -> Resolved:
+    """A spec's file with its imports; its errors are shown.
+
+    Raises: UsageError `usage.file`; SpecError `lang.invalid` where no run could begin with it.
+    """
+    from spak import config
+    from spak.errors import SpecError
+    from spak.lang import check, parse
+    from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
+
+    whole = resolve(parse(read_input(path), str(path)), folder_reader(path))
+    found = check(whole.parsed, config.catalog())
+    if errors := [item for item in found if item.severity == "error"]:
+        show_diagnostics(errors, whole.parsed.text, str(path), whole.texts)
+        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
+        raise SpecError("lang.invalid", f"{path} has {count}", f"spak check {path}", found)
+    return whole
 
 
 def fixed_by_plan(*names: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -95,7 +97,7 @@ def command(
         suite = reopened(experiment.plan)
     more = budget if named is not None and budget != Budget() else None
     carry_out(experiment, suite, place, root, jobs, timeout, more)
-    return reported(experiment, junit, html, as_json)
+    return reported(experiment, root, junit, html, as_json)
 
 
 def planned(
@@ -146,14 +148,10 @@ def planned(
 def hash_of(path: Path) -> str:
     """The hash of a spec as its runs will record it. Raises: SpecError when it does not check."""
     from spak import config
-    from spak.lang import parse
-    from spak.lang.imports import resolve
-    from spak.lang.spec_files import folder_reader
     from spak.llm import redactor
     from spak.outer.experiments.model import spec_hash
 
-    whole = resolve(parse(common.read_input(path), str(path)), folder_reader(path))
-    return spec_hash(redactor(config.settings().llm).text(whole.parsed.text))
+    return spec_hash(redactor(config.settings().llm).text(common.whole_spec(path).parsed.text))
 
 
 def reopened(plan: Plan) -> Suite:
@@ -208,14 +206,16 @@ def carry_out(
         experiment.stopped = "interrupted"
 
 
-def reported(experiment: Experiment, junit: Path | None, html: Path | None, as_json: bool) -> int:
+def reported(experiment: Experiment, root: Path, junit: Path | None, html: Path | None, as_json: bool) -> int:
     """Print the report, write its files; 0 when it is what was hoped for, 6 when something is left."""
     from spak.outer.experiments import render
 
     report = report_of(experiment)
-    for path, text in ((junit, render.junit), (html, render.html)):
-        if path is not None:
-            _write(path, text(report))
+    if junit is not None:
+        _write(junit, render.junit(report))
+    if html is not None:
+        runs = os.path.relpath(root, html.absolute().parent)
+        _write(html, render.html(report, lambda run: quote(f"{runs}/{run}/")))
     if as_json:
         common.emit(report.to_json())
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -27,23 +28,15 @@ from spak.outer.propose.training import labelled
 from spak.suites import Suite
 
 if TYPE_CHECKING:
-    from spak.lang.imports import Resolved
     from spak.records import Record
 
 GOLDEN = "golden"
 
 
 def text_of(spec: Path) -> str:
-    """The spec's text with its imports, as its runs record it. Raises: UsageError `usage.file`."""
-    return _whole(spec).parsed.text
-
-
-def _whole(spec: Path) -> Resolved:
-    from spak.lang import parse
-    from spak.lang.imports import resolve
-    from spak.lang.spec_files import folder_reader
-
-    return resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
+    """The spec's text with its imports, as its runs record it. Raises: UsageError `usage.file`; SpecError
+    `lang.invalid`."""
+    return common.whole_spec(spec).parsed.text
 
 
 def recorded(runs: Path) -> list[tuple[str, list[Record]]]:
@@ -58,12 +51,12 @@ def training(runs: Path, suite: Path | None) -> Training:
     """The runs that a proposer may read: of no gate or sealed case, nor the run that one was kept from."""
     opened = Suite.open(suite) if suite is not None else None
     splits = {} if opened is None else {case.name: opened.split(case) for case in opened.cases}
-    kept: dict[str, str] = {}
+    kept: dict[str, list[str]] = defaultdict(list)
     for case in opened.cases if opened is not None else ():
-        run = str(case.origin.get("run", ""))
-        if splits.get(kept.get(run, ""), "train") == "train":
-            kept[run] = case.name
-    return Training.of(recorded(runs), splits, lambda name, records: labelled(records) or kept.get(name, ""))
+        kept[str(case.origin.get("run", ""))].append(case.name)
+    return Training.of(
+        recorded(runs), splits, lambda name, records: (*labelled(records), *kept.get(name, ()))
+    )
 
 
 def proposals(
@@ -164,7 +157,7 @@ def begun(place: Path, plan: Plan) -> Campaign:
 
 def copy_policy(spec: Path, folder: Path) -> None:
     """Copy the file of the spec's POLICY to where texts made of the spec will lie."""
-    whole = _whole(spec)
+    whole = common.whole_spec(spec)
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)
     if whole.policy and entry is not None and isinstance(entry.value, ast.Text) and not entry.value.long:
         path = folder / entry.value.value

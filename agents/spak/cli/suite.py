@@ -181,7 +181,7 @@ def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
     if enter:
         suite = suite.enter()
     problems = suite.problems()
-    if not no_run and any(case.right.sealed for case in suite.cases):
+    if not no_run and any(case.right.runs_checks for case in suite.cases):
         from spak.begin import bench
 
         problems += suite.untouched(bench())
@@ -257,7 +257,7 @@ def _added(folder: Path, case: Case, fill: Callable[[Path], None], as_json: bool
     suite = Suite.open(folder, new=True)
     from spak.begin import bench
 
-    made = suite.add(case, fill, bench() if case.right.sealed else None)
+    made = suite.add(case, fill, bench() if case.right.runs_checks else None)
     _report(made, case.name, "added", folder, as_json)
     return 0
 

@@ -22,12 +22,14 @@ from pathlib import Path
 import orjson
 
 from spak.canon import content_hash
-from spak.errors import SuiteError
+from spak.errors import SuiteError, UserError
+from spak.llm.recorded import contents, read
 from spak.program.semantics import BY_VERSION
 from spak.suites import sealed
 from spak.suites.book import RUN, Book, Split
 from spak.suites.model import FILE, NAME, Case, Check, case_hash, read_case
 
+_BEGINS_WITH = "the workspace that the case begins with"
 OLD = ".old-"
 """What the name of a case's folder begins with, before its owner's, while another one takes its place."""
 
@@ -113,6 +115,8 @@ class Suite:
                         f"its recording is of kernel semantics {case.semantics}, this kernel knows {known}",
                     )
                 )
+            elif case.recording is not None and (trouble := _unreadable(case.recording)):
+                found.append(Problem(case.name, "suite.recording", f"its recording: {trouble}"))
         for name in sorted(self.book.entries.keys() - {case.name for case in self.cases}):
             if not any(item.case == name for item in self.broken):
                 found.append(Problem(name, "suite.missing", "the ledger names it and its folder is gone"))
@@ -229,11 +233,29 @@ class Suite:
         return Suite.open(self.folder)
 
 
+def _unreadable(recording: Path) -> str:
+    """Why a recording cannot answer anything; empty where it can."""
+    try:
+        return "" if read(contents(recording).splitlines()) else "it holds no answer"
+    except UserError as error:
+        return error.message
+
+
 def passes_before(case: Case, bench: sealed.Bench) -> Problem | None:
-    """What is wrong with a case's checks before any run: a case has to fail before it can pass."""
+    """What is wrong with a case's checks before any run: a case has to fail before it can pass. A validator
+    is tried where there are no sealed checks; one that cannot measure here is left to who runs the case."""
+    validator = case.right.validator
+    if validator is not None and validator["name"] not in (bench.validators or {}):
+        return Problem(case.name, "suite.check", f"there is no validator {validator['name']}")
+    if validator is not None and not case.right.sealed and not case.right.passes_before:
+        with tempfile.TemporaryDirectory(prefix="spak-sealed-") as empty:
+            for place in (Path(empty), case.workspace):
+                if place is not None and sealed.passed(sealed.validate(case, place, bench)):
+                    words = "an empty workspace" if place != case.workspace else _BEGINS_WITH
+                    return Problem(case.name, "suite.passes_before", f"its validator passes on {words}")
     if not case.right.sealed:
         return None
-    places = [(None, "an empty workspace"), (case.workspace, "the workspace that the case begins with")]
+    places = [(None, "an empty workspace"), (case.workspace, _BEGINS_WITH)]
     for place, words in places[: 1 if case.workspace is None else 2]:
         results = sealed.check(case, place, bench)
         void = next((item for item in results if item.void), None)

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -299,7 +300,12 @@ class ExperimentPage(View):
     def get(self, request: Request, team: str, suite: str, number: int) -> HttpResponse:
         """The report as one HTML file."""
         found = find_experiment(request, team, suite, number)
-        page = HttpResponse(render.html(report.of(found).report), content_type="text/html; charset=utf-8")
+
+        def address(run: str) -> str:
+            return str(request.build_absolute_uri(reverse("spak-run", args=[team, run])))
+
+        text = render.html(report.of(found).report, address)
+        page = HttpResponse(text, content_type="text/html; charset=utf-8")
         answer: HttpResponse = export.attachment(page, f"{suite}-{number}.html")
         return answer
 

@@ -9,6 +9,7 @@ says why.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from random import Random
@@ -209,13 +210,17 @@ class Step:
 def training(row: Campaign, recorded: Sequence[tuple[str, Sequence[Record]]]) -> Training:
     """The runs that a proposer may read: none of a gate or sealed case, or that one was kept from."""
     keys = [key for key, _ in recorded]
-    cases = dict(Cell.objects.filter(run__key__in=keys).values_list("run__key", "case"))
-    cases |= dict(CampaignRun.objects.filter(run__key__in=keys).values_list("run__key", "case"))
-    cases |= dict(Case.objects.filter(suite__team=row.team, origin__in=keys).values_list("origin", "pk"))
-    splits = {
-        str(pk): split for pk, split in Case.objects.filter(pk__in=cases.values()).values_list("pk", "split")
-    }
-    return Training.of(recorded, splits, lambda name, records: str(cases.get(name, "")))
+    pairs = [
+        *Cell.objects.filter(run__key__in=keys).values_list("run__key", "case"),
+        *CampaignRun.objects.filter(run__key__in=keys).values_list("run__key", "case"),
+        *Case.objects.filter(suite__team=row.team, origin__in=keys).values_list("origin", "pk"),
+    ]
+    cases: dict[str, list[str]] = defaultdict(list)
+    for key, pk in pairs:
+        cases[key].append(str(pk))
+    known = Case.objects.filter(pk__in=[pk for _, pk in pairs]).values_list("pk", "split")
+    splits = {str(pk): split for pk, split in known}
+    return Training.of(recorded, splits, lambda name, records: cases.get(name, ()))
 
 
 class _Later(Sequence[Rehearsal]):

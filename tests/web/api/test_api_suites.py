@@ -71,7 +71,10 @@ def test_a_suite_with_a_case_and_an_experiment(cast: Any, bob: Client) -> None:
         assert post(bob, f"{HERE}each-night/experiments/", {**body, **wrong}).status_code == 422
     used = post(bob, f"{HERE}each-night/remove/")
     assert (used.status_code, used.json()["code"]) == (409, "web.suite_used") and Suite.objects.exists()
-    assert Run.objects.filter(labels=["experiment each-night 1"]).count() == 1
+    runs = Run.objects.filter(labels=["experiment each-night 1"])
+    assert runs.update(state=State.SUCCEEDED) == 1
+    page = bob.get(f"{HERE}each-night/experiments/1/report.html").content.decode()
+    assert f'<a href="http://testserver/t/kernel-tuners/runs/{runs.get().key}/">' in page
 
 
 def test_an_empty_suite_is_removed(cast: Any, bob: Client) -> None:

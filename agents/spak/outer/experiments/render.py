@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 from xml.sax.saxutils import escape as xml_escape
@@ -104,13 +104,13 @@ def junit(report: Report) -> str:
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
 
-def html(report: Report) -> str:
-    """One page without scripts: verdict, figures, and the matrix with the runs' ids."""
+def html(report: Report, address: Callable[[str], str]) -> str:
+    """One page without scripts: verdict, figures, and the matrix with a link to the `address` of each run."""
     plan = report.plan
     head = "".join(f"<th scope=col>{escape(spec)}" for spec in plan.specs)
     rows = []
     for case in plan.cases:
-        inside = "".join(f"<td>{_boxes(report, case, spec)}" for spec in plan.specs)
+        inside = "".join(f"<td>{_boxes(report, case, spec, address)}" for spec in plan.specs)
         rows.append(f"<tr><th scope=row>{escape(case)}{inside}")
     title = "Experiment " + escape(report.experiment)
     found = report.comparison
@@ -147,12 +147,14 @@ def _spec_row(row: SpecRow) -> str:
     )
 
 
-def _boxes(report: Report, case: str, spec: str) -> str:
+def _boxes(report: Report, case: str, spec: str, address: Callable[[str], str]) -> str:
     parts = []
     for k in range(report.plan.n):
         done = report.done.get(Cell(case, spec, k))
         outcome = "missing" if done is None else done.outcome
-        run = "" if done is None else f" <code>{escape(done.run)}</code>"
+        run = ""
+        if done is not None:
+            run = f' <a href="{escape(address(done.run))}"><code>{escape(done.run)}</code></a>'
         why = f": {escape(done.why[:300])}" if done is not None and done.why else ""
         parts.append(f'<div class="{outcome}">{outcome}{run}{why}</div>')
     return "".join(parts)

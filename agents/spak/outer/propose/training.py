@@ -28,13 +28,12 @@ class Training:
         cls,
         runs: Iterable[tuple[str, Sequence[Record]]],
         splits: Mapping[str, str],
-        case_of: Callable[[str, Sequence[Record]], str] = lambda name, records: labelled(records),
+        cases_of: Callable[[str, Sequence[Record]], Iterable[str]] = lambda name, records: labelled(records),
     ) -> Training:
-        """The runs of cases that are open for training; others are left out."""
+        """The runs of cases that are open for training; those of any other case are left out."""
         made = cls(splits)
         for name, records in runs:
-            case = case_of(name, records)
-            if case and splits.get(case, "sealed") != "train":
+            if any(splits.get(case, "sealed") != "train" for case in cases_of(name, records)):
                 made.withheld.add(name)
             else:
                 made._open[name] = records
@@ -56,7 +55,7 @@ class Training:
         return self._open[run]
 
 
-def labelled(records: Sequence[Record]) -> str:
-    """The case that a run's first record names; empty where it names none."""
+def labelled(records: Sequence[Record]) -> tuple[str, ...]:
+    """The case that a run's first record names, if it names one."""
     labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
-    return str(labels.get("case", "")) if isinstance(labels, dict) else ""
+    return (str(labels["case"]),) if isinstance(labels, dict) and labels.get("case") else ()
