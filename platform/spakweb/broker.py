@@ -90,7 +90,7 @@ class Channel(virtual.Channel):
             return None
         try:
             message = loads(text)
-            self.Message(message, channel=self)
+            hash(self.Message(message, channel=self).delivery_tag)  # a consumer keeps messages by it
         except Exception as error:  # whatever is wrong with it, the worker must not die of it
             self._set_aside(file, type(error).__name__)
             return None

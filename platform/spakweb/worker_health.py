@@ -85,7 +85,7 @@ def troubles(now: float | None = None) -> list[str]:
         return ["no worker of this data folder runs here"]
     found = []
     for file in files:
-        silent = (time.time() if now is None else now) - file.stat().st_mtime
+        silent = abs((time.time() if now is None else now) - file.stat().st_mtime)  # clocks are set back
         state = file.read_text()
         if silent > SILENT_S:
             found.append(f"worker {file.name}: not heard of for {int(silent)} s")

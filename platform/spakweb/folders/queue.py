@@ -19,6 +19,8 @@ from kombu.exceptions import KombuError
 from spak.errors import RunError
 from spakweb import clock
 from spakweb.folders.models import Folder
+from spakweb.runs.leases import is_due
+from spakweb.sources.freeze import TRIES, waits
 from spakweb.specs.actions import saved
 from spakweb.specs.models import SpecVersion
 
@@ -45,7 +47,7 @@ def free() -> QuerySet[Folder]:
     now = clock.now()
     gone = now - timedelta(seconds=settings.SOURCE_S) - LOST
     rows = Folder.objects.filter(active=True, wanted_at__isnull=False)
-    rows = rows.filter(Q(not_before=None) | Q(not_before__lte=now))
+    rows = rows.filter(is_due("not_before", now, waits(TRIES)))
     return rows.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=now + LOST))
 
 

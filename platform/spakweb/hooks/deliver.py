@@ -26,12 +26,14 @@ from spakweb.audit.actions import record
 from spakweb.hooks import signing
 from spakweb.hooks.models import TEST, Delivery, Webhook
 from spakweb.outgoing import Answer
+from spakweb.runs.leases import is_due
 
 RETRY_S = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
 """Waits between attempts, as Standard Webhooks suggests; a fifth more or less by chance."""
 REST_S = 60
 """After a failed attempt nothing else goes to the webhook for so long, or until the retry."""
 CLAIM_S, TIMEOUT_S, ANSWER_BYTES = 60, 10.0, 4096
+MOST_REST = timedelta(seconds=max(REST_S, CLAIM_S))
 AT_A_TIME = 20
 KEPT = 200
 """Deliveries of a webhook that stay in its log, besides pending ones."""
@@ -42,12 +44,20 @@ log = logging.getLogger(__name__)
 
 def due(now: datetime) -> list[Delivery]:
     """The next delivery of each webhook that one is due to."""
-    rows = Delivery.objects.filter(state=Delivery.State.DUE, next_at__lte=now, webhook__active=True)
-    rows = rows.filter(Q(webhook__rest_until=None) | Q(webhook__rest_until__lte=now))
+    rows = Delivery.objects.filter(_is_time(now), state=Delivery.State.DUE, webhook__active=True)
+    rows = rows.filter(is_due("webhook__rest_until", now, MOST_REST))
     found: dict[int, Delivery] = {}
     for row in rows.order_by("next_at", "pk")[: 10 * AT_A_TIME]:
         found.setdefault(row.webhook_id, row)
     return list(found.values())[:AT_A_TIME]
+
+
+def _is_time(now: datetime) -> Q:
+    """Deliveries whose next attempt is due, also where the clock was set back since it was put down."""
+    found = Q()
+    for tries, seconds in enumerate((0, *RETRY_S)):
+        found |= Q(tries=tries) & is_due("next_at", now, timedelta(seconds=1.2 * seconds))
+    return found
 
 
 def go_on() -> int:
@@ -56,7 +66,7 @@ def go_on() -> int:
 
     now, sent = clock.now(), 0
     for row in due(now):
-        free = Webhook.objects.filter(Q(rest_until=None) | Q(rest_until__lte=now), pk=row.webhook_id)
+        free = Webhook.objects.filter(is_due("rest_until", now, MOST_REST), pk=row.webhook_id)
         if not free.update(rest_until=now + timedelta(seconds=CLAIM_S)):
             continue  # another worker has claimed it
         try:

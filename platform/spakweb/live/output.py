@@ -216,7 +216,7 @@ def _get(key: str) -> bytes | None:
         return found
     file = _file(key)
     try:
-        fresh = time.time() - file.stat().st_mtime < HOLDS_S
+        fresh = abs(time.time() - file.stat().st_mtime) < HOLDS_S
         return file.read_bytes() if fresh else None
     except FileNotFoundError:
         return None

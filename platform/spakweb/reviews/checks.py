@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from celery import shared_task
@@ -36,6 +36,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews import merge_queue, spending
 from spakweb.reviews.models import Check, Patch, Queued, Revision
 from spakweb.reviews.rules import CHECKS, imports_hash, law_hash
+from spakweb.runs.leases import MOST_APART, is_long_ago
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog, findings
 from spakweb.specs.models import Spec
@@ -54,6 +55,7 @@ REPORT_S = 1.0
 """How often progress is written."""
 LOST_S = 120
 """A check without a sign of life for so long is lost: with a message, or with a worker that was killed."""
+LOST_AFTER = timedelta(seconds=LOST_S)
 SENT_AGAIN = 3
 """How often a lost check is sent again before that is left to a person: it may be what kills the workers."""
 SWEPT = 20
@@ -275,11 +277,8 @@ FOUND = {"text": _text, "actions": _actions, "replay": _replay}
 
 def is_lost(row: Check) -> bool:
     """Whether its message or its worker is gone."""
-    return row.ended_at is None and row.made_at < _late()
-
-
-def _late() -> datetime:
-    return timezone.now() - timedelta(seconds=LOST_S)
+    now = timezone.now()
+    return row.ended_at is None and not now - LOST_AFTER <= row.made_at <= now + MOST_APART
 
 
 def send_lost() -> None:
@@ -289,10 +288,12 @@ def send_lost() -> None:
     queued = Queued.objects.filter(patch=OuterRef("revision__patch"), state=Queued.State.WAITING)
     going = Check.objects.filter(ended_at=None, revision__patch__state=Patch.State.OPEN)
     mine = going.filter(~Exists(queued), revision=Subquery(newest)).values("revision")
+    now = timezone.now()
     lost = mine.annotate(last=Max("made_at"), times=Max("lost")).filter(
-        last__lt=_late(), times__lt=SENT_AGAIN
+        is_long_ago("last", now, LOST_AFTER), times__lt=SENT_AGAIN
     )
     for key in lost.values_list("revision", flat=True)[:SWEPT]:
-        rows = Check.objects.filter(revision=key, ended_at=None, made_at__lt=_late())
-        if rows.update(made_at=timezone.now(), lost=F("lost") + 1):
+        old = is_long_ago("made_at", now, LOST_AFTER)
+        rows = Check.objects.filter(old, revision=key, ended_at=None)
+        if rows.update(made_at=now, lost=F("lost") + 1):
             send(key)

@@ -23,6 +23,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.reviews import actions, by_task, checks, merge_queue, notices, rules
 from spakweb.reviews.models import Check, Patch, Queued, Revision
+from spakweb.runs.leases import is_long_ago
 from spakweb.specs.models import Spec
 from spakweb.text import digest, plural
 
@@ -106,7 +107,7 @@ def _wait(entry: Queued, latest: Revision, going: list[Check]) -> bool:
         checks.begin(latest)
         return False
     unsent = [row.pk for row in going if row.state == Check.State.QUEUED]
-    late = Check.objects.filter(pk__in=unsent, made_at__lt=timezone.now() - RESEND_AFTER)
+    late = Check.objects.filter(is_long_ago("made_at", timezone.now(), RESEND_AFTER), pk__in=unsent)
     if late.update(made_at=timezone.now()):
         key = latest.pk
         transaction.on_commit(lambda: checks.send(key))

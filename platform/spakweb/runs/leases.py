@@ -19,6 +19,8 @@ MOST_PAUSE = timedelta(minutes=10)
 """The longest pause before a run is tried again."""
 APART = timedelta(seconds=3)
 """By so much two processes may differ in what time it is for the database."""
+MOST_APART = timedelta(minutes=1)
+"""By more no two hosts differ whose clocks are kept."""
 
 
 def held(now: datetime) -> Q:
@@ -39,6 +41,17 @@ def lapsed(now: datetime) -> Q:
 def is_held(holder: str, lease_until: datetime | None, now: datetime) -> bool:
     """The same of one row."""
     return bool(holder) and lease_until is not None and now <= lease_until <= now + MOST_LEASE
+
+
+def is_due(field: str, now: datetime, most: timedelta) -> Q:
+    """Rows whose time in this column is over, was never set, or is further ahead than `most`."""
+    over = Q(**{field: None}) | Q(**{f"{field}__lte": now})
+    return over | Q(**{f"{field}__gt": now + most + APART})
+
+
+def is_long_ago(field: str, now: datetime, after: timedelta) -> Q:
+    """Rows in which something happened more than `after` ago, or later than it can be now."""
+    return Q(**{f"{field}__lt": now - after}) | Q(**{f"{field}__gt": now + MOST_APART})
 
 
 def resting(now: datetime) -> Q:

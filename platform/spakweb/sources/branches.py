@@ -30,6 +30,7 @@ from spakweb.errors import Refused
 from spakweb.ledger.export import checked
 from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
+from spakweb.runs.leases import is_due
 from spakweb.runs.models import Run, State
 from spakweb.sources import changes, fetching, forges, pushing, refs
 from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
@@ -227,7 +228,7 @@ def _free() -> Any:
     """Approved ones that no worker has in hand."""
     gone = clock.now() - timedelta(seconds=settings.SOURCE_S) - AGAIN
     waiting = Branch.objects.filter(state=Branch.State.APPROVED)
-    waiting = waiting.filter(Q(not_before=None) | Q(not_before__lte=clock.now()))
+    waiting = waiting.filter(is_due("not_before", clock.now(), waits(TRIES)))
     return waiting.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=clock.now() + AGAIN))
 
 

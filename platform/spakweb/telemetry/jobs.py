@@ -21,6 +21,7 @@ from kombu.exceptions import KombuError
 from spak.errors import UserError
 from spakweb import clock, logs
 from spakweb.ledger.store import DatabaseLedgers
+from spakweb.runs.leases import is_due
 from spakweb.runs.models import Run
 from spakweb.telemetry import otlp, spans
 from spakweb.telemetry.models import Sent
@@ -28,6 +29,7 @@ from spakweb.worker.tasks import after_sweep
 
 LATELY = timedelta(hours=1)
 PAUSE, TRIES = timedelta(seconds=30), 6
+MOST_PAUSE = PAUSE * 2**TRIES
 """Also how long a worker that took one up has, before it counts as lost."""
 AT_A_TIME = 20
 
@@ -53,9 +55,8 @@ def due() -> list[int]:
     """Runs that ended lately, whose spans nobody has sent or is sending."""
     now = clock.now()
     ended = Run.objects.filter(ended_at__gt=now - LATELY, deleted_at=None, count__gt=0)
-    waiting = Q(spans_sent=None) | Q(
-        spans_sent__at=None, spans_sent__tries__lt=TRIES, spans_sent__next_at__lte=now
-    )
+    mine = Q(spans_sent__at=None, spans_sent__tries__lt=TRIES)
+    waiting = Q(spans_sent=None) | (mine & is_due("spans_sent__next_at", now, MOST_PAUSE))
     return list(ended.filter(waiting).order_by("ended_at").values_list("pk", flat=True)[:AT_A_TIME])
 
 
@@ -93,5 +94,5 @@ def _claimed(pk: int) -> bool:
         except IntegrityError:  # another worker, or the run is gone
             return False
         return True
-    mine = Sent.objects.filter(run=pk, at=None, tries=row.tries, next_at__lte=now)
+    mine = Sent.objects.filter(is_due("next_at", now, MOST_PAUSE), run=pk, at=None, tries=row.tries)
     return bool(mine.update(tries=row.tries + 1, next_at=now + PAUSE * 2**row.tries))

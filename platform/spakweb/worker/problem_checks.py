@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from spak import config
 from spak.errors import UserError
 from spak.validators import launch
 from spak.validators.problems import check as problem_check
+from spakweb.runs.leases import MOST_APART
 from spakweb.specs import problem_files
 from spakweb.specs.models import ProblemFile
 from spakweb.worker.tasks import after_sweep
@@ -87,4 +89,5 @@ def send_lost(**ignored: Any) -> None:
 
 
 def _old(row: ProblemFile) -> bool:
-    return bool((timezone.now() - row.saved_at).total_seconds() > LOST_S)
+    ago = timezone.now() - row.saved_at
+    return bool(ago > timedelta(seconds=LOST_S) or ago < -MOST_APART)

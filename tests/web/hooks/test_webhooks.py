@@ -284,6 +284,20 @@ def test_two_workers_do_not_take_the_same(cast: Any, hook: Webhook, monkeypatch:
     assert sent == [Delivery.objects.get().pk]
 
 
+def test_nothing_waits_for_a_clock_that_was_set_back(cast: Any, hook: Webhook) -> None:
+    actions.test(cast["alice"], hook)
+    now = clock.now()
+    hour, moment = now + timedelta(hours=1), now + timedelta(seconds=4)
+    for column, row in (("next_at", {"tries": 0}), ("next_at", {"tries": 1}), ("rest_until", {})):
+        table = Delivery if row else Webhook
+        table.objects.update(**row, **{column: hour})
+        assert len(deliver.due(now)) == 1, (column, row)
+        if row != {"tries": 0}:  # as it may have been written
+            table.objects.update(**row, **{column: moment})
+            assert not deliver.due(now), (column, row)
+            table.objects.update(**{column: now})
+
+
 def test_a_broker_that_is_away_costs_a_moment_only(
     cast: Any, hook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,7 +186,9 @@ def test_checks_whose_worker_was_killed_are_sent_again_by_the_sweep(
     for _ in range(checks.SENT_AGAIN):
         rows.update(made_at=late)
         assert swept() == [key] and swept() == []
-    rows.update(made_at=late)
+    rows.update(made_at=timezone.now() + timedelta(hours=1), lost=0)  # the clock was set back
+    assert swept() == [key] and swept() == []
+    rows.update(made_at=late, lost=checks.SENT_AGAIN)
     assert swept() == [] and page.status(cast["bob"], patch)["again"]
     actions.repeat_check(cast["bob"], patch, 1)
     rows.update(made_at=late)

@@ -281,6 +281,8 @@ def test_checks_that_are_stale_or_lost_begin_again(team: Any, asked: list[tuple[
     assert not queue_steps.step(team.spec.pk) and set(rows.values_list("state", flat=True)) == {"queued"}
     assert not queue_steps.step(team.spec.pk)
     late = timezone.now() - queue_steps.RESEND_AFTER - timedelta(seconds=1)
+    rows.update(made_at=timezone.now() + timedelta(hours=1))  # the clock was set back
+    assert all(map(checks.is_lost, rows))
     rows.update(made_at=late)
     assert not queue_steps.step(team.spec.pk)
     assert min(rows.values_list("made_at", flat=True)) < late + timedelta(

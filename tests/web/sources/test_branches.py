@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,11 @@ def test_a_push_that_is_repeated_does_nothing(cast: Any, changed: Run, repositor
     assert (pushed(row).state, row.commit) == ("pushed", first)
     Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=branches.clock.now())
     assert pushed(row).state == "approved"  # another worker has it in hand
+    waits = branches.clock.now() + timedelta(minutes=2)
+    Branch.objects.filter(pk=row.pk).update(claimed_at=None, not_before=waits)
+    assert not branches._free().exists()
+    Branch.objects.filter(pk=row.pk).update(not_before=waits + timedelta(hours=1))
+    assert branches._free().exists(), "the clock was set back"
 
 
 def test_what_a_repository_does_not_take(cast: Any, changed: Run, repository: Repository, host: Host) -> None:

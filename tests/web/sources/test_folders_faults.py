@@ -86,10 +86,17 @@ def test_one_worker_at_a_time_and_one_that_died_is_followed(
     push({"tune.spak": spec()})
     Folder.objects.update(claimed_at=clock.now())
     assert synced(folder) == [] and not Spec.objects.filter(slug="tune").exists()
-    later = clock.now() + queue.LOST + queue.LOST
-    monkeypatch.setattr("django.conf.settings.SOURCE_S", 1)
+    later = clock.now() + queue.LOST + queue.LOST + timedelta(seconds=30)
+    monkeypatch.setattr("django.conf.settings.SOURCE_S", 30)
     monkeypatch.setattr(clock, "now", lambda: later)
     assert synced(folder) == [("tune.spak", "created")]
+
+
+def test_no_folder_waits_for_a_clock_that_was_set_back(folder: Folder) -> None:
+    Folder.objects.update(wanted_at=clock.now(), not_before=clock.now() + timedelta(minutes=2))
+    assert not queue.free().exists()
+    Folder.objects.update(not_before=clock.now() + timedelta(hours=1))
+    assert queue.free().exists()
 
 
 MANY = {f"s{number}.spak": spec() for number in range(4)}

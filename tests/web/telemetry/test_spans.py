@@ -172,6 +172,8 @@ def test_a_collector_that_refuses_is_asked_again_later(ended: Run, collector: Co
     assert (row.at, row.tries, row.error) == (None, 1, "telemetry.refused")
     assert jobs.due() == []
     jobs.send(ended.pk)  # not before its time
+    Sent.objects.update(next_at=clock.now() + timedelta(hours=1))  # the clock was set back
+    assert jobs.due() == [ended.pk]
     Sent.objects.update(next_at=clock.now() - timedelta(seconds=1))
     assert jobs.due() == [ended.pk]
     collector.status = 200

@@ -84,8 +84,9 @@ def test_messages_come_once_in_order_each_from_its_queue(channel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b'{"body": "W10=", "prop', b"[]", b"null", b"{}", b"\xff\xfe", b'{"properties": {}}'],
-    ids=["empty", "half", "list", "null", "nothing in it", "no text", "no tag"],
+    "text", [b"", b'{"body": "W10=", "prop', b"[]", b"null", b"{}", b"\xff\xfe", b'{"properties": {}}',
+     b'{"properties": {"delivery_tag": {}}}'],
+    ids=["empty", "half", "list", "null", "nothing in it", "no text", "no tag", "no tag of text"],
 )  # fmt: skip
 def test_a_file_that_holds_no_message_is_set_aside_and_logged(
     channel: Any, text: bytes, caplog: pytest.LogCaptureFixture

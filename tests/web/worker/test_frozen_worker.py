@@ -165,6 +165,8 @@ def test_a_worker_that_is_stopped_says_nothing(quiet: Path) -> None:
     assert worker_health.troubles() == ["no worker of this data folder runs here"]
     worker_health.write(quiet)
     assert worker_health.troubles(time.time() + 31) == [f"worker {quiet.name}: not heard of for 31 s"]
+    set_back = worker_health.troubles(time.time() - 3600)
+    assert len(set_back) == 1 and "not heard of for 3" in set_back[0]
     quiet.rename(quiet.with_name(f"{os.uname().nodename}.999999999"))  # of a process that is gone
     assert worker_health.troubles() == ["no worker of this data folder runs here"]
 
