@@ -59,6 +59,12 @@ def test_words_references_and_placeholders_are_none(text: str) -> None:
     assert found_in(text.encode()) == frozenset()
 
 
+def test_under_a_name_that_promises_a_secret_a_mixed_word_is_one() -> None:
+    assert found_in(b"root h8x2k9qw\n", telling=True) == {"h8x2k9qw"}
+    assert found_in(b"root h8x2k9qw\n") == frozenset()
+    assert found_in(b"us-east-1 python3 v2 https://a1.b2.example/c3\n", telling=True) == frozenset()
+
+
 def test_what_is_no_text_and_what_lies_far_behind_is_not_looked_at() -> None:
     assert found_in(b"\0password: hunter22x") == frozenset()
     assert found_in(b" " * MAX_BYTES + b"password: hunter22x") == frozenset()

@@ -8,6 +8,7 @@ are no secrets, whatever their name. All patterns are matched in linear time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
@@ -72,8 +73,9 @@ def _patterns() -> tuple[Any, Any]:
     return found, re2.compile(_NO_VALUE)
 
 
-def found_in(data: bytes) -> frozenset[str]:
-    """The secrets in the beginning of a file."""
+def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
+    """The secrets in the beginning of a file; `telling`: its name promises one, so that any word which
+    letters and digits are mixed in is held to be it."""
     data = data[:MAX_BYTES]
     if b"\0" in data[:8192]:
         return frozenset()
@@ -85,13 +87,19 @@ def found_in(data: bytes) -> frozenset[str]:
         if "EXAMPLE" in value if alone else no_value.match(value) or not _is_literal(value):
             continue
         found.add(value)
+    if telling and not found:
+        texts = (word.decode() for word in _WORD.findall(data))
+        found = {text for text in texts if _is_literal(text, 3) and not no_value.match(text)}
     return frozenset(found)
 
 
-def _is_literal(value: str) -> bool:
+_WORD = re.compile(rb"[A-Za-z0-9+/_.!@#$%^&*-]{8,500}")
+
+
+def _is_literal(value: str, least: int = 2) -> bool:
     """Whether letters and digits are mixed as in no word: `hunter22x`, and not `postgres-13`; or it is one
     long word."""
     kinds = ["a" if sign.isalpha() else "0" if sign.isdigit() else sign for sign in value]
     ends = set(" -_.,/:=")
     changes = sum(one != other and ends.isdisjoint((one, other)) for one, other in pairwise(kinds))
-    return changes >= 2 or (len(value) >= 24 and value.isalnum())
+    return changes >= least or (len(value) >= 24 and value.isalnum())

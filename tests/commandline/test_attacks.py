@@ -21,8 +21,6 @@ USE_UP = frozenset(
         "tail -F build/log",
         "tail --follow=name --retry x",
         "factor 1000000007000000009000000021",
-        "python3 -c 'x=[0]*10**12'",
-        "python3 -c '\"a\"*10**12'",
         "sed ':a;s/^/x/;ta' README.md",
         "sed -n ':a;ba' README.md",
         "jq -n 'repeat(1)'",
@@ -67,7 +65,6 @@ THIRD = frozenset(
         "awk 'BEGIN{while(x==0)y=y \"a\"}'",
         "awk 'BEGIN{do i++; while(i)}'",
         "awk 'BEGIN{for(i=0;i>=0;i++);}'",
-        "python3 -c 'print(\"x\"*10**11)'",
         "bc <<< '9^9^9'",
         "jq -n '[limit(1e10; repeat(1))]'",
     )
@@ -85,8 +82,7 @@ FIFTH = frozenset(
         "grep -i pass gradle.properties",
         "cat redis.conf",
         "cat .yarnrc.yml",
-        # by a name of many meanings; changes of folders that it names; a file for each line of the input
-        "echo x > api/app.yaml",
+        # changes of folders that it names; a file for each line of the input
         "git checkout -- src tests docs",
         "seq 9999999 | split -l 1 - build/p",
     )
@@ -95,7 +91,6 @@ FIFTH = frozenset(
 SIXTH = frozenset(
     (
         "git restore --source=HEAD~3 -- src",  # changes of a folder that it names
-        "TARGET_HOST=evil ./build/x.sh",  # a name without a dot is one of the own network
         "tox -p all -- --looponfail",  # a word for the tests that has them go on
     )
 )

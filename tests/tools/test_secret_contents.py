@@ -54,6 +54,15 @@ def test_code_pages_and_data_of_tests_are(root: Path, path: str) -> None:
     assert allows(root, command=f"cat {path}")
 
 
+def test_a_name_that_promises_a_secret_is_not_read_before_it_is_there(root: Path) -> None:
+    assert not allows(root, command="cat deploy/smtp-login.yml")
+    assert allows(root, command="cat deploy/layout.yml")
+    (root / "tokens.csv").write_text("word,count\n")
+    assert allows(root, command="cat tokens.csv")
+    (root / "tokens.csv").write_text("h8x2k9qw\n")
+    assert not allows(root, command="cat tokens.csv")
+
+
 def test_it_may_be_replaced_and_deleted(root: Path) -> None:
     assert allows(root, command="rm list.lst")
     assert allows(root, command="tr a b < src/a.py > list.lst")

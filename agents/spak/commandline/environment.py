@@ -1,29 +1,25 @@
-"""Variables of the environment: which of them change what a program runs, loads or talks to."""
+"""Variables of the environment: with which values programs may be started."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spak.commandline import lists
 
 _RUNS = lists.pattern("environment", "decides")
 _HARMLESS = lists.pattern("environment", "harmless")
+_HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)
+_LOCAL = lists.pattern("environment", "local")
 _PLAIN = re.compile(r"[\w.,:+-]*", re.ASCII)
+_MILD = re.compile(r"\w{0,20}|\d+(\.\d+){1,3}", re.ASCII)
+"""Values of a variable of which nothing is known: a word or a version; no address, option or text of a
+shell."""
 _VALUES = {
     name: re.compile(pattern)
     for names, pattern in lists.section("environment")["values"].items()
     for name in names.split()
 }
-_HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)
-_LOCAL = lists.pattern("environment", "local", re.IGNORECASE)
-_ELSEWHERE = re.compile(
-    r"://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z))|\A([\w-]+\.)+(com|net|org|io|dev|example|xyz|ru|cloud|cn|info|biz|online|site|top|tech|ai|eu|uk|de)([:/]|\Z)"
-    r"|(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(\.\d{1,3}){3}(?![\w.])|\A([\w-]+\.)+[a-z]+:\d+\Z"
-)
-_OF_SHELL = re.compile(r"[;|&<>`\n]|\$\(")
-_OUTPUTS = lists.pattern("environment", "outputs")
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 def is_known(name: str) -> bool:
@@ -36,37 +32,20 @@ def matters(name: str) -> bool:
     return _RUNS.match(name) is not None
 
 
-def names_output(name: str) -> bool:
-    """Whether a variable is called as one that names a file which programs write."""
-    return _OUTPUTS.fullmatch(name) is not None
-
-
 def is_path_list(name: str) -> bool:
     """Whether a variable's value is a list of folders."""
     return name == "PYTHONPATH"
 
 
-def trouble(name: str, values: Sequence[str], to_shell: bool = False) -> str | None:
-    """Why a program should not be started with this variable; None when it is harmless. `to_shell`: programs
-    may hand the value to a shell, as make does."""
+def trouble(name: str, values: Sequence[str], is_there: Callable[[str], bool]) -> str | None:
+    """Why a program should not be started with this variable; None when it is harmless. `is_there` says of a
+    value whether it is a file or folder of the workspace."""
     if is_path_list(name):
         return None
-    plain = _VALUES.get(name) or (_PLAIN if _HARMLESS.match(name) else None)
-    if plain is not None and all(plain.fullmatch(value) for value in values):
-        return None
-    if plain is not None or matters(name):
+    named = _PLAIN if _HARMLESS.match(name) else _LOCAL if _HOSTS.match(name) else None
+    plain = _VALUES.get(name) or named
+    if (plain is None or plain is _LOCAL) and matters(name):
         return f"{name} changes what programs run, load or talk to"
-    if to_shell and any(map(_OF_SHELL.search, values)):
-        return f"a value of {name} with a sign that a shell reads"
-    if any(re.search(r"(^|\s)-", value) for value in values):
-        return f"a value of {name} that reads like an option"
-    if any(map(_ELSEWHERE.search, values)) or (_HOSTS.match(name) and not all(map(_LOCAL.fullmatch, values))):
-        return f"a value of {name} that is the address of another machine"
-    return None
-
-
-def paths(values: Sequence[str]) -> list[str]:
-    """The parts of a variable's values that are paths with a folder, files with an ending or modules."""
-    parts = [part for value in values for part in re.split(r"https?://\S*|[:=,;\s]", value) if part]
-    modules = [part.replace(".", "/") + ".py" for part in parts if _MODULE.fullmatch(part)]
-    return modules + [part for part in parts if re.search(r"/|\w\.\w", part) or part in ("..", "~")]
+    if all((plain or _MILD).fullmatch(value) or (plain is None and is_there(value)) for value in values):
+        return None
+    return f"a value of {name} that is no plain word and no file of the workspace"

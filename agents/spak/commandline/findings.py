@@ -28,10 +28,13 @@ _USUAL_SECRETS = lists.ordered("findings", "usual_secrets")
 
 
 def _place(seen: Seen, how: str, asked: str) -> str:
-    """The place of a path; settings of git that may hold credentials are secret to read."""
+    """The place of a path. Settings of git that may hold credentials are secret to read, and so is what is not
+    there yet under a name that promises a secret."""
     place = places.place(seen, how, asked)
-    secret = place == "git" and how == "reads" and _KEEPS_CREDENTIALS.match(posixpath.basename(seen.path))
-    return "secret" if secret else place
+    name = posixpath.basename(seen.path)
+    unseen = seen.kind == "missing" and places.telling(name) and places.may_hold_at(seen.path)
+    secret = unseen if place == "inside" else place == "git" and _KEEPS_CREDENTIALS.match(name)
+    return "secret" if secret and how == "reads" else place
 
 
 _MAKES = frozenset({"writes", "redirects", "moves"})

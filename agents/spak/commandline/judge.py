@@ -205,10 +205,6 @@ class Judge(Findings):
                 self.assign(assignment.name, values, bool(command.words), assignment.append)
             else:
                 self._odd(values)
-            if command.words and command.words[0].value in _TO_SHELLS:
-                texts = [text for value in values for text in value.texts]
-                if why := environment.trouble(assignment.name, texts, True):
-                    self.deed("sets_environment", assignment.name, why)
         self.stdin = self.body = None
         piped = command.operator in ("|", "|&")
         self.fed = piped
@@ -247,13 +243,14 @@ class Judge(Findings):
 
     def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
         """Note an assignment, and why it could change what a later command does."""
-        why = environment.trouble(name, [text for value in values for text in value.texts])
+        texts = [text for value in values for text in value.texts]
+        why = environment.trouble(name, texts, self.is_there)
         if why is None and not all(value.texts or value.mild or not for_one for value in values):
             why = "a value that is not known before the line runs"
         if why is not None and not (for_one is False and not environment.matters(name)):
             self.deed("sets_environment", name, why)
         if for_one or environment.is_path_list(name):
-            self.paths_of(name, [text for value in values for text in value.texts])
+            self.paths_of(name, texts)
         if for_one or _OWN.fullmatch(name):  # which a shell changes by itself
             return
         found = combined("$" + name, values)
@@ -264,14 +261,24 @@ class Judge(Findings):
 
     def paths_of(self, name: str, values: Sequence[str]) -> None:
         """The paths in the values of a variable that programs get: who knows which of them are run."""
-        listed = environment.is_path_list(name)
-        parts = ":".join(values).split(":") if listed else environment.paths(values)
-        if environment.names_output(name):
-            for part in filter(None, (word for value in values for word in re.split("[=,:]", value))):
-                self.path("writes", Arg(part, (part,)))
-        for part in filter(None, parts):
-            if part != f"${name}":
+        for part in filter(None, ":".join(values).split(":")):
+            listed = environment.is_path_list(name)
+            if part != f"${name}" and (listed or self.is_there(part)):
                 self.path("runs", Arg(part, (part,), tilde=part.startswith("~")))
+            if not listed and self.is_there(part):
+                self.use("moves", part)  # it may be replaced
+            if re.fullmatch(r"\w+(\.\w+)+", part):
+                self.use("runs", part.replace(".", "/") + ".py")
+
+    def is_there(self, text: str) -> bool:
+        """Whether a word is a path with a folder, a file or folder there, or what the line made."""
+        if re.fullmatch(r"[\w-]+(/[\w.-]+)+", text):
+            return True
+        made = {use.path for use in self.reading.uses if use.how in ("writes", "redirects")}
+        return any(
+            seen.place == "inside" and (seen.kind != "missing" or seen.path in made)
+            for seen in map(self.world.look, self.wholes(text))
+        )
 
     def _redirect(self, command: Command, found: Redirection) -> None:
         op, target = found.op, arg(found.target, self.known)
@@ -374,8 +381,7 @@ class Judge(Findings):
             self.deed("executes", name, "code that a program of the project is given")
         for item in rest:  # `./configure CC=x`
             key, sign, value = (item.text or "").partition("=")
-            why = environment.trouble(key, [value], True) if sign and re.match(r"[A-Z]\w*\Z", key) else None
-            if why:
+            if sign and key.isupper() and (why := environment.trouble(key, [value], self.is_there)):
                 self.deed("sets_environment", key, why)
 
 
@@ -385,7 +391,6 @@ _KNOWN = re.compile(
 )
 _MAY_BE_OWN = lists.names("languages", "may_be_own")
 _WRAPPERS = {"gradlew": "gradle", "mvnw": "mvn"}
-_TO_SHELLS = lists.names("environment", "to_shells")
 _TAKES_CODE = lists.names("languages", "takes_code")
 STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 

@@ -208,7 +208,8 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         return
     key, _, value = text.partition("=")
     key = key.rstrip(":?+")
-    why = environment.trouble(key, [value]) if key in _RULES or environment.matters(key) else None
+    decides = key in _RULES or environment.matters(key)
+    why = environment.trouble(key, [value], judge.is_there) if decides else None
     own = key in _RULES and not environment.is_known(key)
     if why or own or not re.match(r"[\w./,:+ =-]*\Z", value):
         judge.deed("sets_environment", key, why or "a value that make hands to a shell")
@@ -324,7 +325,7 @@ def _variable(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
     known = judge.known.get(key)
     values = [value] if sign else [] if kind.detail else known.texts if known is not None else [""]
     plain = re.match(r"[A-Za-z_]\w*\Z", key) and not (sign and kind.detail)
-    why = environment.trouble(key, values, True) if plain else "not a plain assignment"
+    why = environment.trouble(key, values, judge.is_there) if plain else "not a plain assignment"
     if why:
         judge.deed("sets_environment", key if plain else f"{grammar.name} {key}", why)
     judge.paths_of(key, values)

@@ -17,7 +17,7 @@ import posixpath
 import re
 import sys
 
-from spak.commandline import flow, lists, places, pythontext, table, walkers
+from spak.commandline import flow, lists, pythontext, table, walkers
 from spak.commandline.interpret import apply, interpret, parse
 from spak.commandline.judge import Judge, Parsed
 from spak.commandline.kinds import address, take
@@ -172,14 +172,12 @@ def python(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     pieces = [*parsed.values("-s"), *(parsed.operands if together else [item])]
     code = None if any(piece.text is None for piece in pieces) else "\n".join(texts_of(pieces))
     read = pythontext.understood(code) if code is not None else pythontext.Text("code that is not known")
-    own = all(_of_project(judge, name) for name in read.calls)
+    own = all(_of_project(judge, name) for name in sorted(read.calls))
     why = read.why or ("" if own else "python code that calls a module which is not the project's")
     judge.deed("executes" if why else "builds", f"{grammar.name} -c", why)
+    judge.plain_paths([Arg(text, (text,)) for text in read.texts if read.calls])
     for name in sorted(read.imports):
         judge.use("runs", name.replace(".", "/") + ".py")
-    for text in re.findall(r"[\"']([^\"'\n]+)[\"']", code or "") if read.calls else ():
-        if places.secret(text) or re.match(r"/|\.\./", text):  # which a function of the project may open
-            judge.path("reads", Arg(text, (text,)))
     for name in read.opens:
         judge.path("reads", Arg(name, (name,)))
 

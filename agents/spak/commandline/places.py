@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from spak import secret_text
 from spak.commandline import lists
 from spak.commandline.world import HOLDS_SECRET, Seen
 
@@ -53,6 +54,8 @@ is_code = _fits(_CODE)
 """Whether the name is one of code or of a page, which no folder makes a secret."""
 may_hold = lru_cache(1 << 16)(_fits(rf"(?!(?:{_CODE}|{lists.pattern('places', 'no_contents').pattern})\Z).*"))
 """Whether a file of that name is one of secrets where its contents say so (spak.secret_text)."""
+telling = lru_cache(1 << 16)(_fits(lists.pattern("places", "telling").pattern))
+"""Whether a name promises a secret."""
 NO_SECRETS_BELOW = lists.names("places", "no_secrets_below")
 """Folders below which contents make no file one of secrets."""
 may_be_public = _fits(_with_copies(r".*\.pem"))
@@ -111,6 +114,11 @@ def may_hold_at(path: str) -> bool:
     return may_hold(name) and NO_SECRETS_BELOW.isdisjoint(folders)
 
 
+def finds(path: str, data: bytes) -> frozenset[str]:
+    """The secrets in the beginning of a file, more of them where its name promises one."""
+    return secret_text.found_in(data, telling(path.rpartition("/")[2]))
+
+
 def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
@@ -122,7 +130,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "root"
     if seen.kind == "file" and seen.links > 1:
         return "hard_link"
-    if secret(seen.path) or (seen.note == HOLDS_SECRET and how not in _REPLACES):
+    if secret(seen.path) or (how not in _REPLACES and seen.note == HOLDS_SECRET):
         return "secret"
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
     folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
@@ -132,7 +140,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "control"
     if generated(seen.path):
         return "generated"
-    if how in ("writes", "redirects") and _is_odd(parts):
+    if how in ("writes", "redirects") and _is_odd(parts, how):
         return "control"
     return "inside"
 
@@ -144,11 +152,15 @@ def _in_set_up(parts: Sequence[str]) -> bool:
     )
 
 
-def _is_odd(parts: Sequence[str]) -> bool:
-    """Whether a name ends as neither data nor code does; of settings too, but among data for tests."""
+def _is_odd(parts: Sequence[str], how: str) -> bool:
+    """Whether a name ends as neither data nor code does, or as settings do and has no usual name of data; but
+    among data for tests."""
     ending = re.search(r"\w\.([A-Za-z][\w-]*)\Z", parts[-1])
-    known = ending is None or _is_known_ending(ending[1])
-    return not known and not {"data", "examples", "fixtures", "test", "testdata", "tests"} & set(parts[:-1])
+    known = how != "redirects" or parts[-1][0] == "." if ending is None else _is_known_ending(ending[1])
+    return (not known or at_root(parts[-1])) and _OF_DATA.isdisjoint(parts[:-1])
+
+
+_OF_DATA = frozenset({"data", "docs", "examples", "fixtures", "samples", "test", "testdata", "tests"})
 
 
 def _of_settings(name: str) -> bool:

@@ -30,7 +30,7 @@ def holds(path: str, filename: str, at: int | None = None) -> bool:
         mark = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         found = _known.get(mark)
         if found is None:
-            found = stat.S_ISREG(info.st_mode) and _reads_secret(filename, at)
+            found = stat.S_ISREG(info.st_mode) and _reads_secret(path, filename, at)
             if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
                 if len(_known) >= _MOST:
                     _known.clear()
@@ -40,9 +40,9 @@ def holds(path: str, filename: str, at: int | None = None) -> bool:
     return found
 
 
-def _reads_secret(filename: str, at: int | None) -> bool:
+def _reads_secret(path: str, filename: str, at: int | None) -> bool:
     fd = os.open(filename, _FLAGS, dir_fd=at)
     try:
-        return bool(secret_text.found_in(os.read(fd, secret_text.MAX_BYTES)))
+        return bool(places.finds(path, os.read(fd, secret_text.MAX_BYTES)))
     finally:
         os.close(fd)

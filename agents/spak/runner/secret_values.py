@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from spak import secret_text
 from spak.commandline import places
 
 MAX_BYTES = 256 << 10
@@ -68,7 +67,7 @@ def is_public(path: str, data: bytes) -> bool:
 def masked(path: str, data: bytes) -> frozenset[str]:
     """What a file that is masked holds. Of one that its contents alone make a file of secrets these are only
     the values that do: the rest may be in any text of the project."""
-    found = frozenset() if places.secret(path) else secret_text.found_in(data)
+    found = frozenset() if places.secret(path) else places.finds(path, data)
     return _cut(found) or values(path, data)
 
 

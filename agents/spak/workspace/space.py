@@ -337,12 +337,12 @@ class Workspace:
         """
         written: list[tuple[os.stat_result, str, bool]] = []
 
-        def wrote(file: int, digest: str, size: int, data: bytes | None) -> None:
+        def wrote(file: int, path: str, digest: str, size: int, data: bytes | None) -> None:
             if data is not None:
                 self._store.put(digest, data)
             elif not self._store.put_file(digest, file, size):
                 raise OSError(errno.EIO, "a file that was just written reads differently")
-            written.append((os.fstat(file), digest, holds_secret(file)))
+            written.append((os.fstat(file), digest, holds_secret(file, path)))
 
         with self._filling("unpacking files") as fd:
             if unpack(archive, self.directory, limits, folder, wrote).root != root:

@@ -135,7 +135,7 @@ class Scanner:
                 before = os.fstat(fd)
                 started = time.time_ns()
                 digest = self._digest(fd, before.st_size, keep)
-                holds = places.may_hold(filename) and holds_secret(fd)
+                holds = places.may_hold(filename) and holds_secret(fd, filename)
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
@@ -174,9 +174,9 @@ class Scanner:
         return digest if not keep or self.store.put_file(digest, fd, size, self.cancel) else ""
 
 
-def holds_secret(fd: int) -> bool:
+def holds_secret(fd: int, filename: str) -> bool:
     """Whether an open file does, by its contents."""
-    return bool(secret_text.found_in(os.pread(fd, secret_text.MAX_BYTES, 0)))
+    return bool(places.finds(filename, os.pread(fd, secret_text.MAX_BYTES, 0)))
 
 
 class _Pass:

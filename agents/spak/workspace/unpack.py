@@ -45,7 +45,7 @@ _LOCAL = struct.Struct("<26xHH")
 """What stands before the bytes of an entry: at its end the lengths of a name and of more that follow."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Wrote = Callable[[int, str, int, bytes | None], None]
+Wrote = Callable[[int, str, str, int, bytes | None], None]
 """Called for each file that was written and is open still: descriptor, digest, size, and its bytes unless
 they are more than a CHUNK."""
 
@@ -255,7 +255,7 @@ class _Pass:
             if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
                 os.fchmod(fd, mode)
             if self._wrote is not None:
-                self._wrote(fd, digest, size, data)
+                self._wrote(fd, path, digest, size, data)
         finally:
             os.close(fd)
         return size, digest
