@@ -43,9 +43,9 @@ def now() -> datetime:
     return _asked.now() if connection.vendor == "postgresql" else timezone.now()
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global _asked
     _asked = _Asked()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)

@@ -9,9 +9,9 @@ Takes the text of rules and facts; gives what follows from them, with proofs and
     >>> session.query("path", Name("/a"), None)
     [(Name(text='/a'), Name(text='/b')), (Name(text='/a'), Name(text='/c'))]
 
-`text` reads a text into the tree of `syntax` and formats it; `check`, `types` and `lint` give
-findings; `plan`, `evaluate` and `terms` derive; `explain` and `why_not` give reasons, `checker` verifies a
-proof on its own. docs/policy.md describes the language.
+`text` reads a text into the tree of `syntax` and formats it; `static_check`, `types` and `lint` give
+findings; `plan`, `evaluate` and `terms` derive; `explain` and `why_not` give reasons, `proof_checker`
+verifies a proof on its own. docs/policy.md describes the language.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Evaluation:
         new: Change,
     ) -> None:
         if part.grouped:
-            self._anew(part, gone, new)
+            self._rederive(part, gone, new)
             return
         if not part.rules:
             for key in part.keys:
@@ -344,7 +344,7 @@ class Evaluation:
             for rule, at in self.rules.reading.get((place, kind, key), ())
         ]
 
-    def _anew(self, part: Component, gone: Change, new: Change) -> None:
+    def _rederive(self, part: Component, gone: Change, new: Change) -> None:
         before = {key: dict(self.relation(key).rows) for key in part.keys}
         for key in part.keys:
             self.count -= len(before[key])

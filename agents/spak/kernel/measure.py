@@ -49,7 +49,7 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
         assert found.executive.best is not None
         result["best"] = found.executive.best.value
     if found.void:
-        return _measure_anew(turn, task, step, result)
+        return _remeasure(turn, task, step, result)
     keep_diagnostics(turn, body)
     _keep_check(turn, step.name, pending.args, found)
     if turn.state.r7.rollbacks[1]:
@@ -64,7 +64,7 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
     return route.finish_task(turn, found.signal, found.code, result)
 
 
-def _measure_anew(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) -> Move:
+def _remeasure(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) -> Move:
     """A void measurement is taken again; three in a row end the run."""
     name, count = turn.state.r7.rollbacks
     count = count + 1 if name == step.name else 1

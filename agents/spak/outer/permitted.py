@@ -2,7 +2,8 @@
 
 `changes(run, records, old, new)` takes the records of a run and two Sides; gives each action that the two
 judge differently, in order, and counts. It replays the run, so that an action is judged under the facts that
-the run knew when it asked: what the registers held, what was observed, what was approved. It does nothing.
+the run knew when it asked: what the registers held, what was observed, what was approved. It executes
+nothing.
 
 It says nothing of actions that no run took. An action of a task that a side has renamed is judged as one of
 the new name. What it cannot judge it names: a question about the world that the run never asked, a task that
@@ -210,7 +211,7 @@ class _Judging:
 
 
 def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay, tuple[_Judging, _Judging]]:
-    """A replay whose gate is told all that a side reads, and the rules of the sides."""
+    """A replay whose gate gets all facts that a side reads, and the rules of the sides."""
     own = Rules.of(genesis)
     if own.gate is None:
         raise LedgerError("ledger.semantics", "a run of semantics 1 asked no policy", "compare later runs")

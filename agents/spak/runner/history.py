@@ -19,8 +19,8 @@ from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
 from spak.runner.repeats import OtherPrompts
 
-SAID = 600
-"""Characters of what a candidate's last tool or validator said that are kept."""
+MAX_OUTPUT = 600
+"""Characters of what a candidate's last tool or validator printed that are kept."""
 
 
 @dataclass(slots=True)
@@ -77,8 +77,8 @@ class Attempted:
         outcome: Literal["improved", "measured", "fail"] = "fail"
         if self.outcome in ("improved", "measured", "done"):
             outcome = "improved" if self.outcome == "improved" else "measured"
-        said = self.said if outcome == "fail" else ""
-        return Trial(self.args, self.params, outcome, self.value, self.ratio, self.code, said)
+        output = self.said if outcome == "fail" else ""
+        return Trial(self.args, self.params, outcome, self.value, self.ratio, self.code, output)
 
 
 @dataclass(slots=True)
@@ -202,7 +202,7 @@ class History:
                     self._measured = record.body
                 if self._open is not None:
                     self._open.measured = record.seq if "status" in record.body else self._open.measured
-                    self._open.said = _said(record)
+                    self._open.said = _output(record)
             case Kind.ROUTE:
                 self._route(record)
 
@@ -303,11 +303,11 @@ def source_of(body: Mapping[str, Any]) -> str:
 
 def _refusal(body: Mapping[str, Any]) -> str:
     """Why an answer was refused, in a line."""
-    said = [str(body.get(name, "")) for name in ("received", "hint")]
-    return "; ".join(text for text in said if text)[:SAID]
+    found = [str(body.get(name, "")) for name in ("received", "hint")]
+    return "; ".join(text for text in found if text)[:MAX_OUTPUT]
 
 
-def _said(record: Record) -> str:
+def _output(record: Record) -> str:
     """What a tool or a validator found wrong: diagnostics and failed checks, else the end of its output."""
     body, details = record.body, record.side.get("details")
     listed = body.get("diagnostics")
@@ -318,7 +318,7 @@ def _said(record: Record) -> str:
     ]
     if isinstance(details, Mapping):
         found += [f"{name}: {_text(text)}" for name, text in details.items()]
-    return "\n".join(text for text in found if text)[:SAID] or _text(body.get("out", ""))[-SAID:]
+    return "\n".join(text for text in found if text)[:MAX_OUTPUT] or _text(body.get("out", ""))[-MAX_OUTPUT:]
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ the end, and reports Progress. The rule, whose numbers the header repeats:
        whose three fastest turns differ by more than STEADY_PERCENT, for at most MOST_TURNS.
     4. One kernel, the anchor, is timed in every group. A group in which it took over DRIFT_PERCENT longer
        than at its best is void: the machine was slower then. So is a point that did not become steady.
-    5. Void points are measured again, at most AGAIN times; they stay void if that does not help.
+    5. Void points are measured again, at most VOID_RETRIES times; they stay void if that does not help.
 
 The clock is in the process of the kernels, and inputs are drawn once for the whole space: a tenth of the
 effort of CpuProfiler, for kernels of one's own. A kernel of somebody else is measured by CpuProfiler.
@@ -59,7 +59,7 @@ GROUP = 16
 BURST, TURNS, MOST_TURNS = 3, 5, 20
 STEADY_PERCENT = 2
 DRIFT_PERCENT = 10
-AGAIN = 2
+VOID_RETRIES = 2
 KEPT = 3
 """Inputs of the timed size that are used in turn."""
 GROUP_S, ALONE_S = 300.0, 60.0
@@ -166,7 +166,7 @@ def _header(task: Task, place: Place, space: Space, n: int) -> Header:
         "most_turns": MOST_TURNS,
         "steady_percent": STEADY_PERCENT,
         "drift_percent": DRIFT_PERCENT,
-        "again": AGAIN,
+        "again": VOID_RETRIES,
     }
     return Header(
         problem=Source.of(*task.problem),
@@ -247,7 +247,7 @@ class _Measuring:
             for row in rows:
                 self._keep(row)
                 tries[row.number] += 1
-            left += [n for n in group if self.rows[n].outcome == "void" and tries[n] <= AGAIN]
+            left += [n for n in group if self.rows[n].outcome == "void" and tries[n] <= VOID_RETRIES]
             pace = (time.monotonic() - began) / max(at_first - len(left), 1)
             progress = self._progress(len(left), pace * len(left))
             report(progress)
@@ -390,15 +390,15 @@ def _answers(
     times: dict[int, list[int]] = {}
     for line in printed.splitlines():
         try:
-            said = json.loads(line)
+            answer = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        number = kernels.get(str(said.get("kernel"))) if isinstance(said, dict) else None
+        number = kernels.get(str(answer.get("kernel"))) if isinstance(answer, dict) else None
         if number is None:
             continue
-        if isinstance(said.get("code"), str):
-            codes[number] = said["code"][:40]
-        found = said.get("times")
+        if isinstance(answer.get("code"), str):
+            codes[number] = answer["code"][:40]
+        found = answer.get("times")
         if isinstance(found, list) and found and all(type(item) is int and item >= 0 for item in found):
             times[number] = found
     for number in kernels.values() if len(kernels) == 1 else ():

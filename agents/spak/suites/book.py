@@ -6,8 +6,8 @@
     case     {"name", "hash", "split"}                   a case was added, or its content changed
     look     {"split": "sealed", "by", "experiment", "cases"}
 
-The split is drawn by hash of the case and the suite's seed, once for each name: whoever changes a case until
-it suits does not draw again. Appends and reads; the caller says what happened.
+The split is drawn by hash of the case and the suite's seed, once for each name: changing a
+case does not draw again. Appends and reads; the caller decides what happened.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the book says of a case."""
+    """A case as the ledger has it."""
 
     hash: str
     split: Split

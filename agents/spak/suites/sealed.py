@@ -2,7 +2,7 @@
 
 Takes the folder that a run left and a launcher; gives one Result a command. The copy is made after the run
 has ended and lies elsewhere, so no agent can read the checks or change them. Sealed files replace whatever
-stands in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
+is in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
 ...) count only where the case brought them: what a run added or changed of them is taken out of the copy. So
 are compiled modules, and files that a run added where a check's own modules are looked for and that Python
 would import in place of its library.
@@ -33,7 +33,7 @@ STEERING = frozenset(
 )
 """Files that change how tests are run, wherever they lie."""
 MODULES = sys.stdlib_module_names | {"pytest", "_pytest", "pluggy", "iniconfig", "packaging"}
-"""What a check means by these names is never a file that a run added beside it."""
+"""What a check means by these names is never a file that a run added next to it."""
 SHOWN = 2_000
 """Bytes of a failed check's output that a report shows."""
 

@@ -5,7 +5,7 @@ reading, of a file sealed against any further writable mapping, so that neither 
 second `open` changes them. The output is a file of its own: what a candidate may write holds nothing that it
 could want to read. Both are sealed against shrinking, or a truncated file would end the parent.
 
-Placement is drawn anew for every call over the whole arena, in steps of 64 bytes: it keeps a candidate from
+Placement is drawn for every call over the whole arena, in steps of 64 bytes: it keeps a candidate from
 knowing a pointer, and it removes a bias of the placement that repeats in one process do not average out.
 """
 

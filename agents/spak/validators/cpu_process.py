@@ -4,12 +4,12 @@ Takes a launcher, a folder with driver and candidate, a problem and cases; gives
 and the outputs as they were copied) or raises Violation with a stable code. A window's order is the point:
 
     1. wait until the child rests, and read its clock (t0)
-    2. write the inputs, fill outputs and scratch with NaN, say go
+    2. write the inputs, fill outputs and scratch with NaN, signal go
     3. wait for its "done", which is only a hint
     4. copy the output
     5. wait until the child rests, read its clock (t1), and remove the inputs
 
-Whatever knew the inputs and made the copied output ran between t0 and t1. The clock is the process's CPU
+Any code that knew the inputs and made the copied output ran between t0 and t1. The clock is the process's CPU
 clock, all threads, read from outside. A running process's clock is stale by up to a tick (4 ms were seen as
 0 ns), hence the rest: state `S`, and twice the same clock. What a child does between two windows is seen as
 the difference between t1 and the next t0.
@@ -41,7 +41,7 @@ GUARD_BYTES = 4096
 FILL = 0xFF
 """What scratch, guards and outputs of floats hold before a call: NaN. Integers get random bytes."""
 SHIFTS = 4096
-"""The candidate's stack is moved by less than this, anew for each call."""
+"""The candidate's stack is moved by less than this, drawn for each call."""
 READY, DONE = b"R", b"D"
 
 START_WALL_S = 20.0

@@ -1,4 +1,4 @@
-"""CpuProfiler: is this candidate right, and how much CPU time does it take beside its rivals?
+"""CpuProfiler: is this candidate right, and how much CPU time does it take next to its rivals?
 
 Takes a MeasureCall whose options name a shared object or a Python file in the workspace; gives a Measurement:
 checks with stable codes, integer nanoseconds in the order they were taken, and the bytes that were measured.
@@ -13,7 +13,7 @@ It names no signal: the kernel derives that from the pairs, with the same `decid
     cpu_build     driver, peak and interpreter
     problems/     the problem's file, in a sandbox of its own: inputs, reference, tolerance, FLOPs and bytes
 
-What the parent owns and why is told in docs/measuring.md.
+docs/measuring.md says what the parent owns, and why.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class CpuProfiler:
 
 
 class _Evaluation:
-    """What becomes known in the course of one evaluation, and the Measurement made of it."""
+    """One evaluation: its findings so far, and the Measurement made of them."""
 
     def __init__(self, call: MeasureCall) -> None:
         self.call = call

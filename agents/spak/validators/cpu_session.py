@@ -216,15 +216,15 @@ def alone(side: Side) -> None:
 
 def compare(candidate: Side, rival: Side, rule: Mapping[str, int]) -> list[dict[str, Any]]:
     """Pairs until the rule has decided (spak.validators.pairs). Raises: Violation of either side."""
-    warms = candidate.candidate.warms or rival.candidate.warms  # a new process compiles anew, for seconds
+    warms = candidate.candidate.warms or rival.candidate.warms  # a new process compiles again, for seconds
     sampling = replace(_sampling(candidate.bench), renew=not warms)
     return pairs.compare(sampling, candidate.time, rival.time, rival.name, rule)
 
 
 def settle(candidate: Side, baseline: Side) -> list[Mapping[str, pairs.Figures]]:
-    """The figures of a final measurement and of the baseline beside it, the ones to publish last.
+    """The figures of a final measurement and of the baseline next to it, the ones to publish last.
 
-    A round is taken again in new processes, since a spread is often a property of where a process lies in
+    A round is repeated in new processes, since a spread is often a property of where a process lies in
     memory. Raises: Violation of either side.
     """
     bench = candidate.bench

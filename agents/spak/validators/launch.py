@@ -22,7 +22,7 @@ NO_LAUNCHER = "no launcher was given; nothing runs outside a sandbox"
 
 
 def check(name: str, ok: bool, code: str = "", detail: str = "") -> dict[str, Any]:
-    """A check of a Measurement; `code` stands only where it failed."""
+    """A check of a Measurement; `code` is set only where it failed."""
     return {"name": name, "ok": ok, "code": "" if ok else code, "detail": detail}
 
 

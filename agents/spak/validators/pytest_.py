@@ -85,7 +85,7 @@ class PyTest:
 
 
 def _before(report: bytes, heard: Heard | None) -> Heard | None:
-    """Hears what pytest says, and not our report behind it."""
+    """Passes on what pytest prints, and not our report after it."""
     if heard is None:
         return None
     over, held = False, b""
@@ -163,7 +163,8 @@ def _judge(report: Mapping[str, Any], least: int, outcome: Outcome) -> Measureme
 
 
 def _report(stdout: bytes, nonce: str) -> dict[str, Any] | None:
-    """What stands on the one line with the nonce; None when there is none, two, or no sense in it."""
+    """The report on the one line with the nonce; None when there is no such line, more than one, or it is
+    malformed."""
     mark = b"\n" + nonce.encode() + b" "
     if stdout.count(mark) != 1:
         return None

@@ -1,6 +1,6 @@
 """The named checks behind `AXIOM "..." CHECK name {...}`: functions on the bytes of one artifact.
 
-Each takes arguments, bytes, a file name and a reader of the files beside it (those that a digest cites), and
+Each takes arguments, bytes, a file name and a reader of the files next to it (those that a digest cites), and
 gives Findings; none means that the axiom holds. An unknown check, a wrong argument and a text that cannot be
 parsed are findings too: what could not be checked does not hold. `CHECKS` is the table; a new check is one
 function and one entry in it, with the schema by which `spak check` judges the arguments before the run.
@@ -44,7 +44,7 @@ Check = Callable[[Args, bytes, str, Files], list[Finding]]
 
 
 def nowhere(name: str) -> None:
-    """No file is there."""
+    """None: an artifact without files next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class StaticCheck:
 
 
 def judge(check: str, args: Args, data: bytes, name: str, files: Files = nowhere) -> list[Finding]:
-    """The findings of one named check, in order of line. `files` gives the files beside the artifact."""
+    """The findings of one named check, in order of line. `files` gives the files next to the artifact."""
     known = CHECKS.get(check)
     if known is None:
         return [Finding("unknown_check", f"no check is called {check}; known: {', '.join(sorted(CHECKS))}")]
@@ -207,7 +207,7 @@ def _cites(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
 
 
 def _quotes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
-    """Every claim has a quote, and every quote stands in its document, blanks aside."""
+    """Every claim has a quote, and every quote occurs in its document, blanks ignored."""
     least = args.get("min_chars", 12)
     digest = citations.read(data.decode("utf-8", "replace"))
     documents, found = _documents(args, files), []
@@ -342,7 +342,7 @@ def _parse(data: bytes) -> ast.Module | Finding:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str | None, int]]:
-    """Imported modules with lines; None for a name that only a run would tell."""
+    """Imported modules with lines; None for a name that is only known at run time."""
     aliases = _aliases(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

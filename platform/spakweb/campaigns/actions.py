@@ -1,8 +1,8 @@
 """Every write that people make to campaigns: begin, pause, resume, stop. Rights are asked here.
 
-A pause and a stop take the campaign from the worker that has it: a new fence, and its next write fails. Both
-are records of the campaign's ledger. Runs that were asked for go on through a pause and are cancelled by a
-stop.
+A pause and a stop take the campaign from the worker that holds it: a new fence, and its next write fails.
+Both are records of the campaign's ledger. Runs that were requested continue through a pause and are cancelled
+by a stop.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ def begin(
 
 
 def pause(user: Any, campaign: Campaign) -> None:
-    """Begin no more of it; a paused one stays as it is."""
+    """Pause a running campaign; idempotent."""
     _halt(user, campaign, "campaign.paused", "paused", (State.RUNNING,), state=State.PAUSED, why="")
 
 
 def stop(user: Any, campaign: Campaign) -> None:
-    """End it for good and cancel its runs; one that ended stays as it is."""
+    """End the campaign and cancel its runs; idempotent."""
     ended = {"state": State.STOPPED, "ended_at": clock.now(), "why": ""}
     if _halt(user, campaign, "campaign.stopped", "stopped", GOING, **ended):
         for asked in campaign.asked.exclude(run__state__in=ENDED).select_related("run__team"):
@@ -120,7 +120,7 @@ def stop(user: Any, campaign: Campaign) -> None:
 
 
 def resume(user: Any, campaign: Campaign) -> None:
-    """Go on with a paused one. Raises: Refused `web.campaigns`."""
+    """Continue a paused campaign. Raises: Refused `web.campaigns`."""
     access.require(user, "campaign.edit", campaign)
     with short_lock_wait():
         team = Team.objects.select_for_update(no_key=True).get(pk=campaign.team_id)

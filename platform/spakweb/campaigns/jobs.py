@@ -1,4 +1,5 @@
-"""What workers are asked to do with campaigns: a step of one, and after each sweep those that should go on.
+"""What workers are asked to do with campaigns: a step of one, and after each sweep those that should
+continue.
 
 The task carries a key and nothing else, may be repeated and may be lost: the sweep sends it again.
 """
@@ -16,13 +17,13 @@ from spakweb.worker.tasks import after_sweep
 
 @shared_task(name="campaigns.step", acks_late=True, ignore_result=True)
 def step(pk: int) -> None:
-    """Go on with a campaign, unless this worker is to end."""
+    """Advance a campaign, unless this worker is shutting down."""
     if not held_run.stopping.is_set():
         steps.advance(pk)
 
 
 @receiver(after_sweep, dispatch_uid="campaigns.sweep")
 def put_back(**ignored: object) -> None:
-    """Queue those that should go on."""
+    """Queue the campaigns that should continue."""
     for pk in due():
         send(pk)

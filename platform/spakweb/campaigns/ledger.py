@@ -1,4 +1,4 @@
-"""A campaign's ledger in the database, and the lease of the worker that goes on with it.
+"""A campaign's ledger in the database, and the lease of the worker that advances it.
 
 `take(pk)` gives a `Held` for one worker at a time, under a new fence; every write of it carries the fence and
 fails with `ledger.lost_lease` once another worker has the campaign, or a person paused or stopped it. A
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def read(row: Campaign) -> Recorded:
-    """The campaign as its records tell it.
+    """The campaign as its records describe it.
 
     Raises: LedgerError `ledger.tampered`, OuterError `outer.campaign`.
     """
@@ -60,7 +60,7 @@ def write(row: Campaign, records: Sequence[Record], found: Q, **columns: object)
 
 
 def lost(row: Campaign) -> LedgerError:
-    """What a worker hears that does not have the campaign any more."""
+    """The error for a worker that no longer holds the campaign."""
     return LedgerError("ledger.lost_lease", f"{row} has another worker, or was paused", "")
 
 
@@ -75,7 +75,7 @@ class Held:
 
     @property
     def mine(self) -> Q:
-        """That nobody else has it, and nobody paused it."""
+        """The condition that this worker still holds it: no other has, and nobody paused it."""
         return Q(fence=self.fence, state=State.RUNNING)
 
     def append(self, records: Sequence[Record]) -> Sequence[Record]:
@@ -97,17 +97,17 @@ class Held:
                 raise lost(self.row)
 
     def renew(self) -> bool:
-        """False when it is not ours any more."""
+        """Renew the lease; False when this worker no longer holds it."""
         return bool(Campaign.objects.filter(self.mine, pk=self.row.pk).update(lease_until=_until()))
 
     def give_back(self, *, failed: bool = False) -> None:
-        """Nobody has it then; idempotent. One that `failed` counts as a fault."""
+        """Release the lease; idempotent. `failed` counts as a fault."""
         mine = Campaign.objects.filter(pk=self.row.pk, fence=self.fence)
         mine.update(holder="", lease_until=None, enqueued_at=None, faults=self.row.faults if failed else 0)
 
 
 def take(pk: int) -> Held | None:
-    """The lease of a running campaign that nobody has; None where there is nothing to take."""
+    """The lease of a running campaign that nobody holds; None where it cannot be taken."""
     now = clock.now()
     open_ones = Campaign.objects.filter(free(now), pk=pk, state=State.RUNNING)
     row = open_ones.select_related("team", "spec__team", "version", "suite", "made_by").first()
@@ -122,7 +122,7 @@ def take(pk: int) -> Held | None:
 
 @contextmanager
 def renewing(held: Held) -> Iterator[None]:
-    """Keeps the lease while its holder thinks: a model may take minutes for one answer."""
+    """Renews the lease meanwhile: a model may take minutes for one answer."""
     done = threading.Event()
 
     def renew() -> None:

@@ -1,8 +1,8 @@
 """A campaign of a team: what was asked for, its ledger, and the runs that its pairs and its proposer took.
 
 The ledger is the truth (spak.outer.campaigns says what is in it); `shown` is a projection of it for lists.
-Who goes on with a campaign holds its lease under a fence, and every write of theirs carries it. What changes
-rows is in actions.py and, for the worker that goes on, in ledger.py.
+The worker that advances a campaign holds its lease under a fence, and every write of it carries the fence.
+Rows are written by actions.py and, for that worker, by ledger.py.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Campaign(models.Model):
     faults = models.PositiveSmallIntegerField(default=0)
     """How many workers in a row took it and did not give it back."""
 
-    # how it stands
+    # its state
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
     why = models.CharField(max_length=300, blank=True)
     """Why it is paused or ended."""

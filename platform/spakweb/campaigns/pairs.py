@@ -1,8 +1,8 @@
-"""The runs of a campaign: ordinary queued runs of the team, asked for once each, and what they came to.
+"""The runs of a campaign: ordinary queued runs of the team, asked for once each, and their results.
 
-`Pairs(held, told).pair` is what the gate judges with: it gives a pair whose two runs have ended, else queues
-runs and says that it waits. Runs that are needed in any case are queued side by side, at most AT_ONCE pairs.
-Both runs of a pair have the same inputs, files and seed, and are queued in a drawn order.
+`Pairs(held, recorded).pair` is what the gate judges with: it gives a pair whose two runs have ended, else
+queues runs and says that it waits. Runs that are needed in any case are queued at the same time, at most
+AT_ONCE pairs. Both runs of a pair have the same inputs, files and seed, and are queued in a drawn order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ AT_ONCE = 4
 
 
 class Pairs:
-    """The runs of one campaign while this worker has it. `waiting`: some run that was asked for goes on."""
+    """The runs of one campaign while this worker has it. `waiting`: some run that was requested has not
+    ended."""
 
     def __init__(self, held: Held, recorded: Recorded) -> None:
         self.held, self.recorded, self.row = held, recorded, held.row
@@ -39,7 +40,7 @@ class Pairs:
         """Training cases that were in use when the campaign began: evolution is derived from them again."""
 
     def pair(self, case: str, k: int, text: str) -> Pair | None:
-        """None while a run of it goes on."""
+        """The outcome of a pair; None until both runs have ended."""
         tested = next(item for item in self.recorded.tested if not item.verdict)
         if len(self._both(tested, case, k, text)) < 2:
             for name, number in certain(self.recorded, tested)[:AT_ONCE]:
@@ -69,7 +70,7 @@ class Pairs:
         return found
 
     def done(self, case: str, run: Run) -> Done:
-        """What an ended run of a case came to."""
+        """The result of an ended run of a case."""
         return report.done_of(self.cases[case], run)
 
     def _both(self, tested: Tested, case: str, k: int, text: str) -> dict[str, Run]:

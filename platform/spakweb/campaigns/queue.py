@@ -1,6 +1,7 @@
-"""Campaigns that should go on, and the message that says so.
+"""Campaigns that should continue, and the message that says so.
 
-One should go on when it runs, nobody has it, and no run that it asked for goes on or is to be judged.
+One should continue when it is running, nobody holds it, and no run that it requested is under way or is to be
+judged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def due() -> list[int]:
-    """Campaigns that should go on and for which no message is under way."""
+    """Campaigns that should continue and for which no message is under way."""
     now = clock.now()
     going = CampaignRun.objects.filter(campaign=OuterRef("pk"), run__deleted_at=None)
     unjudged = going.filter(run__of_case__isnull=False, run__of_case__judgement=None)
@@ -36,7 +37,7 @@ def due() -> list[int]:
 
 
 def send(pk: int) -> None:
-    """A broker that is away is logged and no error: the next sweep sends it."""
+    """Send the message. A broker that is unavailable is logged: the next sweep sends it."""
     from spakweb.celery import app
 
     Campaign.objects.filter(pk=pk).update(enqueued_at=clock.now())

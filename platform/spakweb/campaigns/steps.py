@@ -1,6 +1,6 @@
 """One step of a campaign: from its ledger through the gate, until runs are under way or nothing is left.
 
-`advance(pk)` is idempotent and may be called by anybody at any time: the lease admits one. What the step
+`advance(pk)` is idempotent and may be called at any time: the lease admits one caller. What the step
 needs of the platform: recorded runs of the base for replay and for proposers, fresh pairs of runs, a model
 that proposes, and the patches that candidates become. An error that a person can mend pauses the campaign and
 says why.
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def advance(pk: int) -> str:
-    """Go on with a campaign; why it came back: "busy", "waiting", "full" (the
+    """Advance a campaign; gives why it returned: "busy", "waiting", "full" (the
     disk), "paused", or why it ended."""
     held = ledger.take(pk)
     if held is None:
@@ -83,7 +83,7 @@ def advance(pk: int) -> str:
 
 
 def _full(held: ledger.Held) -> str:
-    """The disk is full, which ends nothing and pauses nothing: the next sweep sends the campaign again."""
+    """Log a full disk, which neither ends nor pauses the campaign: the next sweep sends it again."""
     log.warning("%s: the disk of its worker is full", held.row)
     return "full"
 
@@ -99,7 +99,7 @@ def _advanced(held: ledger.Held) -> str:
 
 
 def _closed(held: ledger.Held, why: str) -> str:
-    """Write how it stands; errors pause, what is used up ends it."""
+    """Write its state: an error pauses it, a used-up budget ends it."""
     if why == "waiting":
         return why
     ended = why in ("candidates", "proposals", "runs", "tokens", "money")
@@ -113,7 +113,7 @@ def _closed(held: ledger.Held, why: str) -> str:
 
 
 class _Waits(Exception):
-    """Evolution needs runs that go on."""
+    """Evolution needs runs that have not ended."""
 
 
 class Step:
@@ -170,7 +170,7 @@ class Step:
 
     @cached_property
     def hash(self) -> str:
-        """That of the base's text."""
+        """The hash of the base's text."""
         return spec_hash(self.campaign.plan.base)
 
     def proposed(self, campaign: Recorded) -> Sequence[Candidate]:
@@ -224,7 +224,7 @@ def training(row: Campaign, recorded: Sequence[tuple[str, Sequence[Record]]]) ->
 
 
 class _Later(Sequence[Rehearsal]):
-    """Rehearsals, made when a candidate comes to them."""
+    """Rehearsals, each made when a candidate needs it."""
 
     def __init__(self, make: Callable[[], Sequence[Rehearsal]]) -> None:
         self._make = make

@@ -110,10 +110,10 @@ def _shut(connection: Any) -> None:
         log.debug("a kept connection was not closed: %s", error)
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global shelf
     _of_parents.append(shelf)
     shelf = Shelf(shelf.most)
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)

@@ -23,7 +23,7 @@ LONGEST = 200
 
 def set_up(user: Any, source: Source, branch: str, path: str = "", out: str = "none") -> Folder:
     """Sync a folder of the source with specs of the team from now on, with the rights of whoever asks for it.
-    Another branch or path begins anew; what is known of the files goes, the specs stay.
+    Another branch or path starts over: what is known of the files is dropped, the specs are kept.
 
     Raises: Refused `folder.path`, `folder.out`, `git.ref`, `git.ref_not_allowed`, `git.forge`.
     """
@@ -62,7 +62,7 @@ def _branch(source: Source, branch: str) -> str:
 
 
 def remove(user: Any, source: Source) -> None:
-    """Sync it no more. Specs, patches and files stay as they are. Raises: Refused `folder.none`."""
+    """Stop syncing it. Specs, patches and files are kept. Raises: Refused `folder.none`."""
     access.require(user, "source.manage", source)
     with transaction.atomic():
         of(source).delete()

@@ -4,7 +4,7 @@ Only the files of the specs are in the commit. The branch of a pull request has 
 version of a spec: a newer one takes the place of what this platform pushed there, and the pull request that
 is open follows. A branch that somebody else pushed to is left. `in_the_way` says which of them have no place:
 where something else is than a plain file, or something above that is no folder. A branch that was moved
-meanwhile stays: the sync begins again.
+in the meantime is left alone: the sync starts over.
 """
 
 from __future__ import annotations

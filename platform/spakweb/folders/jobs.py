@@ -18,6 +18,6 @@ def sync(pk: int) -> None:
 
 @receiver(after_sweep, dispatch_uid="folders.sweep")
 def send_due(**ignored: object) -> None:
-    """Send those that are wanted and that nobody has in hand."""
+    """Send the folders that are to be synced and that nobody holds."""
     for pk in free().order_by("wanted_at").values_list("pk", flat=True)[:AT_A_TIME]:
         send(pk)

@@ -21,14 +21,14 @@ class Folder(models.Model):
     TEAM_PATH = "source__team"
 
     class Out(models.TextChoices):
-        """What becomes of a version that the repository does not have."""
+        """How a version that the repository does not have gets there."""
 
         NONE = "none", "Nothing: files come in alone"
         COMMIT = "commit", "A commit on the branch"
         PULL = "pull", "A pull request"
 
     class State(models.TextChoices):
-        """What came of the latest sync."""
+        """The result of the latest sync."""
 
         NEW = "new", "Not synced yet"
         SAME = "same", "In sync"

@@ -43,7 +43,7 @@ def want(rows: QuerySet[Folder]) -> int:
 
 
 def free() -> QuerySet[Folder]:
-    """Folders that are to be synced and that no worker has in hand."""
+    """Folders that are to be synced and that no worker holds."""
     now = clock.now()
     gone = now - timedelta(seconds=settings.SOURCE_S) - LOST
     rows = Folder.objects.filter(active=True, wanted_at__isnull=False)
@@ -52,11 +52,11 @@ def free() -> QuerySet[Folder]:
 
 
 class Lost(Exception):
-    """The folder is not this worker's any more: another took it up, or it was removed or turned off."""
+    """This worker no longer holds the folder: another took it, or it was removed or turned off."""
 
 
 class Hold:
-    """A folder that this worker has in hand since `at`."""
+    """A folder that this worker holds since `at`."""
 
     def __init__(self, pk: int, at: datetime) -> None:
         self.pk, self.at, self._begun = pk, at, at

@@ -2,7 +2,7 @@
 
 Takes a Git that has fetched it. The texts are as git keeps them: nothing is checked out, so no filter and no
 attribute has a say. Links, odd names, pointers of Git LFS, texts that are too large and what is no UTF-8 are
-told by their path, and the other files are not held up by them.
+reported by their path, and the other files are read all the same.
 """
 
 from __future__ import annotations

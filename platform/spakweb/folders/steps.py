@@ -1,10 +1,10 @@
 """One sync of a folder by a worker: fetch the branch, take what changed there, send what changed here.
 
-Nothing is half done: each file is one transaction, and what goes out is one commit. A worker that dies is
-followed by another, which finds by the texts what was done already. A repository that is away is asked again
-later, and a full disk is waited for; other errors are told on the source's page, and the next push or *Sync
-now* tries again. In the transaction of each file, and before and after what goes out, the worker makes sure
-that the folder is still its own: one that froze meanwhile keeps nothing.
+Nothing is half done: each file is one transaction, and what goes out is one commit. When a worker dies
+another continues, and finds by the texts what was done already. A repository that is unavailable is retried,
+and so is a sync on a full disk; other errors are shown on the source's page, and the next push or *Sync now*
+retries. In the transaction of each file, and before and after what goes out, the worker makes sure that the
+folder is still its own: one that froze meanwhile keeps nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
 from spakweb.sources.git import Git
 from spakweb.worker.retry_policy import ROOM_PAUSE, is_full
 
-AGAIN = (AWAY, "git.branch_taken", "git.moved", "folder.late")
+RETRIED = (AWAY, "git.branch_taken", "git.moved", "folder.late")
 """What may go well a little later."""
 
 log = logging.getLogger(__name__)
 
 
 def sync(pk: int) -> None:
-    """Sync a folder that is wanted, unless another worker has it in hand."""
+    """Sync a folder that is to be synced, unless another worker holds it."""
     now = clock.now()
     if not free().filter(pk=pk).update(claimed_at=now):
         return
@@ -69,7 +69,7 @@ def sync(pk: int) -> None:
         log.warning("folder %s: %s", folder.pk, error.message)
         done |= {"not_before": clock.now() + ROOM_PAUSE}
         asked = None
-    elif error is not None and error.code in AGAIN and folder.tries < TRIES:
+    elif error is not None and error.code in RETRIED and folder.tries < TRIES:
         done |= {"tries": folder.tries + 1, "not_before": clock.now() + waits(folder.tries)}
         asked = None  # it stays wanted
     elif error is not None:
@@ -78,7 +78,7 @@ def sync(pk: int) -> None:
 
 
 def _finish(folder: Folder, done: dict[str, Any], claimed: datetime, asked: datetime | None) -> None:
-    """Put down what came of it, and let it go; `asked` is None where it is to be tried again."""
+    """Write the result and release the folder; `asked` is None where it is to be retried."""
     whole = {"done_at": clock.now(), "tries": 0, "not_before": None} if asked is not None else {}
     with transaction.atomic():
         mine = Folder.objects.filter(pk=folder.pk, claimed_at=claimed)

@@ -1,4 +1,4 @@
-"""Working the outbox off: `go_on` hands due deliveries to Celery, `attempt` sends one.
+"""Sending what is in the outbox: `go_on` hands due deliveries to Celery, `attempt` sends one.
 
 Every worker calls `go_on` twice a second; a delivery is claimed by moving its next attempt, one for each
 webhook at a time, so that a message of the broker that is lost or comes twice does no harm. At least once: a
@@ -88,7 +88,7 @@ def deliver(pk: int) -> None:
 
 
 def attempt(row: Delivery) -> None:
-    """Send it once and note what came of it."""
+    """Send it once and record the outcome."""
     hook = row.webhook
     if not row.body:
         row.body = json.dumps(payload(row), ensure_ascii=False, separators=(",", ":"))

@@ -1,6 +1,6 @@
 """A webhook of a team, and its deliveries: the outbox that a trigger of the database fills (triggers.py).
 
-Fields only; people change rows by actions.py, deliver.py works the outbox off. No secret is stored:
+Fields only; people change rows by actions.py, deliver.py sends what is in the outbox. No secret is stored:
 signing.py derives it.
 """
 
@@ -57,7 +57,7 @@ class Delivery(models.Model):
     TEAM_PATH = "webhook__team"
 
     class State(models.TextChoices):
-        """Where it is."""
+        """How far the delivery is."""
 
         DUE = "due", "Pending"
         DELIVERED = "delivered", "Delivered"

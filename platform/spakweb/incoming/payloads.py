@@ -1,4 +1,4 @@
-"""What a message says: `read(body)` gives its JSON, `at(payload, pointer)` what a JSON pointer names in
+"""What a message says: `read(body)` gives its JSON, `at(payload, path)` what a JSON pointer names in
 it, `pushed(payload)` the ref and the commit of a push. Pure.
 
 Members that are not known are left alone: senders add some in every version. Source: RFC 6901.

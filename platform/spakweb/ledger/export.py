@@ -237,23 +237,23 @@ def checked(run: Run, progress: Callable[[int], None] = lambda seen: None) -> di
 
 def as_report(run: Run) -> HttpResponse:
     """The report of `spak report`, as a file. Raises: Refused `web.run_empty`, `web.run_damaged`."""
-    text = report(*_told(run))
+    text = report(*_of_report(run))
     return attachment(HttpResponse(text, content_type="text/html; charset=utf-8"), f"{run.key}.html")
 
 
 def report_json(run: Run) -> dict[str, Any]:
     """What the report says: the document of `spak run --json`, whether the chain holds and a replay is equal,
     and the quality in words. Raises: Refused `web.run_empty`, `web.run_damaged`."""
-    seen, _, proof, _, quality = _told(run)
+    seen, _, proof, _, quality = _of_report(run)
     checked_ = {"ledger_ok": proof.ledger_ok, "replay_equal": proof.replay_equal}
     return {**seen.to_json(), **checked_, "quality": lines(quality)}
 
 
-Told = tuple[View, list[Attempted], Proof, Facts, Quality]
+ReportParts = tuple[View, list[Attempted], Proof, Facts, Quality]
 """What a report is made of."""
 
 
-def _told(run: Run) -> Told:
+def _of_report(run: Run) -> ReportParts:
     begun(run)
     try:
         return _parts(run)
@@ -261,7 +261,7 @@ def _told(run: Run) -> Told:
         raise Refused("web.run_damaged", error.message, error.hint, 409) from error
 
 
-def _parts(run: Run) -> Told:
+def _parts(run: Run) -> ReportParts:
     reader = DatabaseLedgers().reader(run.key)
     walk, replayed, history = Walk(exported=False, blobs=reader.blobs), Replay(), History()
     trail, quality = Trail(), Quality()

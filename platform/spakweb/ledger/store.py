@@ -418,12 +418,12 @@ def release(process: str) -> int:
     return mine.update(holder="", lease_until=None, enqueued_at=None)
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global leases
     leases = Leases()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _take(run: str, wait_s: float) -> DatabaseLedger:

@@ -267,11 +267,11 @@ def lost_lease(key: str) -> LedgerError:
 writer = Writer()
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global writer
     listeners = writer.listeners
     writer = Writer()
     writer.listeners = listeners
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)

@@ -117,12 +117,12 @@ class Sender:
 sender = Sender()
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global sender
     sender = Sender()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)
 atexit.register(lambda: sender.close())
 
 

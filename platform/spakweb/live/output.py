@@ -166,13 +166,13 @@ def _due(tool: Tool) -> float:
 sender = Sender()
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global sender
     sender = Sender()
     _redis.cache_clear()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 # ---- where it lies

@@ -1,7 +1,8 @@
 """Every write to patches: propose, revise, drop an edit, judge, bring up to date, queue, merge, revert.
 
 Rights are asked here. A merge makes a version that is byte-equal to the newest revision, once: the rows of
-patch and spec are locked, and a form names the revision that its page showed. Refused changes nothing.
+patch and spec are locked, and a form names the revision that its page showed. An action that is refused
+changes nothing.
 """
 
 from __future__ import annotations
@@ -307,7 +308,7 @@ def queue(user: Any, patch: Patch, seen: int) -> Queued:
 
 
 def unqueue(user: Any, patch: Patch) -> None:
-    """Take a patch out of the merge queue; nothing where it waits no more."""
+    """Take a patch out of the merge queue; idempotent."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         Patch.objects.select_for_update().get(pk=patch.pk)
@@ -316,7 +317,7 @@ def unqueue(user: Any, patch: Patch) -> None:
 
 
 def _hold(patch: Patch) -> None:
-    """Nobody else changes the spec until the transaction ends; `patch.spec` is as it is now."""
+    """Lock the spec until the transaction ends, and read `patch.spec` again."""
     Spec.objects.select_for_update().get(pk=patch.spec_id)
     patch.spec.refresh_from_db()
 

@@ -20,7 +20,7 @@ MARK = re.compile(r"\x01([^\x01\n]*)\x01\n?")
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A part that both changed; a side is empty where it has the part no more."""
+    """A part that both changed; a side is empty where it has removed the part."""
 
     part: str
     base: str
@@ -86,7 +86,7 @@ def merge(base: str, mine: str, theirs: str) -> Merged:
 
 
 def _whole(base: str, mine: str, theirs: str) -> Merged:
-    """By lines alone, where tasks can not be told apart."""
+    """Merge by lines alone, where tasks cannot be distinguished."""
     joined = by_lines(base, mine, theirs)
     if joined.clean:
         return Merged(joined.text, {}, ())

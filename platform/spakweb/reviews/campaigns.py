@@ -2,7 +2,7 @@
 through, each with its verdicts as evidence; `bring(user, spec, ledger)` does so with one of the command line.
 
 The ledger is the `trace.jsonl` of `spak outer campaign`. Its chain is checked and every verdict is derived
-again before anything is proposed; a candidate that is a patch here already is left. A campaign approves
+again before anything is proposed; a candidate that is already a patch here is skipped. A campaign approves
 nothing: whoever brings it is the author, and others review.
 """
 

@@ -80,7 +80,7 @@ def begin(revision: Revision) -> None:
 
 
 def send(key: int) -> None:
-    """A broker that is away is told of and no error: the page offers to run the checks again."""
+    """Send the message. A broker that is unavailable is logged: the page offers to run the checks again."""
     from spakweb.celery import app
 
     try:
@@ -133,7 +133,7 @@ def _text(row: Check, revision: Revision) -> Found:
 
 
 class Progress:
-    """Writes how far a check is, now and then: its sign of life."""
+    """Writes the progress of a check at intervals, which shows that its worker is alive."""
 
     def __init__(self, row: Check, total: int) -> None:
         self.row, self.at, self.count = row, time.monotonic(), 0

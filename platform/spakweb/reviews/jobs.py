@@ -1,5 +1,5 @@
-"""What workers are asked to do with merge queues: go on with one, and after each sweep with all that wait;
-and to begin checks again that are lost.
+"""What workers are asked to do with merge queues: advance one, and after each sweep all that wait; and repeat
+checks that are lost.
 
 The task carries a key and nothing else, may be repeated and may be lost: the sweep sends it again.
 """
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @shared_task(name="reviews.queue", acks_late=True, ignore_result=True)
 def go_on(spec: int) -> None:
-    """Go on with the merge queue of a spec until it is empty or waits for checks."""
+    """Advance the merge queue of a spec until it is empty or waits for checks."""
     for _ in range(STEPS):
         if held_run.stopping.is_set():
             return

@@ -46,14 +46,14 @@ STEP = re.compile(r"(tasks/[^/]+/(steps|checks)/[^/]+)(?:/.*)?")
 
 
 def widens(found: Difference) -> bool:
-    """Whether the spec may do more, or it cannot be told."""
+    """Whether the spec may do more, or it is not known."""
     return any(one.widens is not False for one in found.capabilities) or any(
         one.flag == "widens" for one in found.flags
     )
 
 
 def kinds_of(found: Difference, marked: Collection[str], *specs: ast.Spec) -> frozenset[str]:
-    """All but `permits`, which only recorded actions tell; `specs` are both sides of the difference."""
+    """All but `permits`, which only recorded actions show; `specs` are both sides of the difference."""
     kinds = {DELTA[one.kind] for one in found.capabilities}
     if not found.equal:
         kinds.add("any")

@@ -1,8 +1,8 @@
 """The merge queue of a spec, as rows: who waits, in which place, and how that ended.
 
 People queue a patch and take it out in actions.py; queue_steps.py is what a worker does with the first of
-the queue. `leave` is called inside the transaction of what it tells; `ask` sends the message that a worker
-is to go on, and may be lost: the sweep sends it again.
+the queue. `leave` is called inside the transaction that it reports; `ask` sends the message that a worker
+is to advance the queue, and may be lost: the sweep sends it again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def refused(patch: Patch) -> Queued | None:
 
 
 def leave(patch: Patch, state: str, words: str) -> bool:
-    """The patch waits no more; False where it did not. The caller holds the row of the patch."""
+    """Take the patch out of the queue; False where it was not in it. The caller holds the row of the
+    patch."""
     rows = Queued.objects.filter(patch=patch, state=Queued.State.WAITING)
     if not rows.update(state=state, words=words[:300]):
         return False
@@ -58,7 +59,7 @@ def ask_on_commit(spec: int) -> None:
 
 
 def ask(spec: int) -> None:
-    """A broker that is away is logged and no error: the next sweep asks again."""
+    """Send the message. A broker that is unavailable is logged: the next sweep asks again."""
     from spakweb.celery import app
 
     try:

@@ -110,7 +110,7 @@ class Revision(AppendOnly):
 
 
 class Verdict(AppendOnly):
-    """What somebody said of one revision; it never changes."""
+    """A person's verdict on one revision; it never changes."""
 
     TEAM_PATH = "revision__patch__spec__team"
 

@@ -1,7 +1,7 @@
 """Mail about patches to those who must act, where the platform sends mail; the inbox shows the same always.
 
 Each function is called inside the transaction of what it reports; mail goes out when that commits, and what
-a mail server says then is logged and fails nothing. Nobody is told of what they did themselves.
+a mail server answers is logged and fails nothing. Nobody gets a notice of what they did themselves.
 """
 
 from __future__ import annotations

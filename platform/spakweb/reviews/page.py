@@ -59,8 +59,8 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         }
         for one in rows
     ]
-    said = Verdict.objects.filter(revision__patch=patch).select_related("revision", "user")
-    verdicts = list(said.defer("revision__text").order_by("-revision__number", "-pk")[: VERDICTS + 1])
+    query = Verdict.objects.filter(revision__patch=patch).select_related("revision", "user")
+    verdicts = list(query.defer("revision__text").order_by("-revision__number", "-pk")[: VERDICTS + 1])
     entry = merge_queue.entry_of(patch) if opened else None
     missing = rules.missing(patch) if opened else []
     queue = opened and patch.spec.review_rules.merge_queue
@@ -78,7 +78,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         "opened": opened,
         "approvals": rules.standing_approvals(patch),
         "missing": missing,
-        "said": _said(patch),
+        "said": _talk_stamp(patch),
         "verdicts": verdicts[:VERDICTS],
         "more_verdicts": len(verdicts) > VERDICTS,
         "checks": shown,
@@ -260,8 +260,8 @@ def _outcome(signal: str, to: str, code: str) -> str:
     return f"{went}, the run ended: {code}" if code else went if to else f"{went}, the end"
 
 
-def _said(patch: Patch) -> str:
-    """Another text as soon as somebody said something, or resolved a thread or opened one again."""
+def _talk_stamp(patch: Patch) -> str:
+    """A text that changes with each verdict or comment, and when a thread is resolved or opened again."""
     done = Count("pk", filter=Q(resolved_at__isnull=False))
     found = patch.comments.aggregate(newest=Max("pk"), last=Max("resolved_at"), done=done)
     return f"{found['newest'] or 0} {found['done']} {found['last'].timestamp() if found['last'] else 0}"
@@ -298,7 +298,7 @@ def _line_now(comment: Any, latest: Revision) -> int:
 
 
 def rows(old: str, new: str, unified: bool, threads: Iterable[Any]) -> list[dict[str, Any]]:
-    """Lines of the text, side by side or as one column, with the comments that stand under each."""
+    """Lines of the text, side by side or as one column, with the comments under each."""
     at: dict[int, list[Any]] = {}
     for one in threads:
         if one.now:

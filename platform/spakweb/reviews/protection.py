@@ -49,7 +49,7 @@ def protect(
         Spec.objects.filter(pk=spec.pk).update(own_rules=True, **found)
         _replace(by_kind, spec=spec)
         words = f"{spec.slug}: {plural(approvals, 'approval')}"
-        record(user, "spec.protected", words, spec.team, **found, roles=_told(by_kind))
+        record(user, "spec.protected", words, spec.team, **found, roles=_role_names(by_kind))
 
 
 def follow_team(user: Any, spec: Spec) -> None:
@@ -105,7 +105,14 @@ def protect_team(
         by_kind = _named(team, roles or {})
         Team.objects.filter(pk=team.pk).update(**found)
         _replace(by_kind, team=team)
-        record(user, "team.review_rules", plural(approvals, "approval"), team, **found, roles=_told(by_kind))
+        record(
+            user,
+            "team.review_rules",
+            plural(approvals, "approval"),
+            team,
+            **found,
+            roles=_role_names(by_kind),
+        )
 
 
 def _checked(
@@ -151,5 +158,5 @@ def _replace(by_kind: Mapping[str, NamedRole], **owner: Any) -> None:
     )
 
 
-def _told(by_kind: Mapping[str, NamedRole]) -> dict[str, str]:
+def _role_names(by_kind: Mapping[str, NamedRole]) -> dict[str, str]:
     return {kind: role.name for kind, role in by_kind.items()}

@@ -6,8 +6,8 @@
     anything else                   it is taken out; its author and who queued it get the reason
 
 What to do is derived from the rows, which are locked: a step that was killed left nothing, one that is
-repeated finds what the first has done, and two at once wait for each other. A patch that is behind another
-waits until that one is merged or taken out, so that what is checked is what would be merged.
+repeated finds what the first has done, and two at once wait for each other. A patch that is queued after
+another waits until that one is merged or taken out, so that what is checked is what would be merged.
 """
 
 from __future__ import annotations

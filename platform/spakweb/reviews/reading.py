@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def widens(self) -> bool:
-        """Whether the spec may do more, or it cannot be told."""
+        """Whether the spec may do more, or it is not known."""
         return "widens" in self.kinds
 
 

@@ -48,7 +48,7 @@ def by_kind(spec: Spec) -> QuerySet[ApprovalRule]:
 
 def required(spec: Spec) -> list[str]:
     """The checks that have to pass. The merge queue asks for a text without errors always; where a named role
-    approves what recorded actions tell, they have to be judged."""
+    approves what recorded actions show, they have to be judged."""
     ruled = spec.review_rules
     wanted = {*ruled.required_checks, *(["text"] if ruled.merge_queue else [])}
     if by_kind(spec).filter(kind="permits").exists():
@@ -187,7 +187,7 @@ def _able(patch: Patch, people: set[int]) -> bool:
 
 
 def kinds_of(patch: Patch, revision: Revision) -> frozenset[str]:
-    """The kinds of edit that a revision has, with what recorded actions told."""
+    """The kinds of edit that a revision has, with what recorded actions showed."""
     kinds = read(patch.spec, revision.base.text, revision.text).kinds
     permits = revision.checks.filter(name="actions", state=Check.State.LOOK).exists()
     return kinds | {"permits"} if permits else kinds

@@ -2,7 +2,7 @@
 
 `shown(...)` gives tables for the page, each with where its figures are from: the paired runs of the campaign
 that tried it; else the recorded runs that the replay knows to their end; else what runs of the base used,
-with nothing known of the patch. After a merge the runs of the version that it made come besides. Reads only.
+with nothing known of the patch. After a merge the runs of the version that it made are added. Reads only.
 
 Source: spak.outer.experiments.summary, as `spak eval` reports it.
 """
@@ -85,7 +85,7 @@ def _recorded(revision: Revision, replay: Mapping[str, Any]) -> list[dict[str, A
 
 
 def _merged(base: SpecVersion, merged: SpecVersion) -> list[dict[str, Any]]:
-    """Runs of the version that the merge made, beside those of the base; not paired."""
+    """Runs of the version that the merge made, next to those of the base; not paired."""
     if not (after := _of_runs(merged)):
         return []
     before = _of_runs(base)

@@ -1,7 +1,7 @@
 """Writes about a patch that change no text: comments, answers, suggestions, what a person has viewed.
 
 A comment is about a part of the spec, a line of a revision, or the patch. It stays with the patch; `outdated`
-says whether what it was about is there no more.
+says whether what it was about is gone.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from spak.errors import RunError
 
-SAID: Sequence[tuple[str, Sequence[str]]] = (
+MESSAGES: Sequence[tuple[str, Sequence[str]]] = (
     ("workspace.full", (r"(?m)^(?!remote:).*No space left",)),
     (
         "git.huge",
@@ -98,7 +98,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
 
 def meant(said: str) -> RunError | None:
     """The error that the words stand for; None for words that are not known."""
-    for code, patterns in SAID:
+    for code, patterns in MESSAGES:
         if any(re.search(pattern, said) for pattern in patterns):
             return of(code)
     return None

@@ -120,7 +120,7 @@ def open_pull(source: Source, pull: Pull, *, follow: bool = False) -> str:
             "title": pull.title,
             "description": pull.text,
         }
-    known = _said(f"{place}?{urlencode(asked)}", headers, "")
+    known = _answer(f"{place}?{urlencode(asked)}", headers, "")
     sends = {**headers, "content-type": "application/json"}
     if isinstance(known, list) and known and (there := _address(known[0], found_at)):
         words = {name: given[name] for name in ("title", "body", "description") if name in given}
@@ -128,9 +128,9 @@ def open_pull(source: Source, pull: Pull, *, follow: bool = False) -> str:
             number = known[0].get(key)
             if not isinstance(number, int):
                 raise _refused("its answer has no number of the pull request")
-            _said(f"{place}/{number}", sends, json.dumps(words), change)
+            _answer(f"{place}/{number}", sends, json.dumps(words), change)
         return there
-    made = _said(place, sends, json.dumps(given))
+    made = _answer(place, sends, json.dumps(given))
     there = _address(made, found_at)
     if not there:
         raise _refused("its answer has no address of a pull request")
@@ -141,7 +141,7 @@ def _number(root: str, project: str, headers: Mapping[str, str]) -> int:
     """GitLab's number of a project, by its path: an address with a path in it would need an escaped slash,
     which is taken nowhere here."""
     asked = {"search": project.rpartition("/")[2], "membership": "true", "simple": "true", "per_page": 100}
-    found = _said(f"{root}/projects?{urlencode(asked)}", headers, "")
+    found = _answer(f"{root}/projects?{urlencode(asked)}", headers, "")
     for one in found if isinstance(found, list) else ():
         if isinstance(one, dict) and str(one.get("path_with_namespace")).lower() == project.lower():
             number = one.get("id")
@@ -150,7 +150,7 @@ def _number(root: str, project: str, headers: Mapping[str, str]) -> int:
     raise _refused(f"the token is not a member of a project {project}")
 
 
-def _said(url: str, headers: Mapping[str, str], body: str, method: str = "") -> Any:
+def _answer(url: str, headers: Mapping[str, str], body: str, method: str = "") -> Any:
     """What the API answers, as JSON."""
     done = outgoing.request(
         url, headers, body, reach=settings.SOURCE_REACH, resolve=addresses.look_up,

@@ -51,7 +51,7 @@ def files_of(row: Run, scratch: Path) -> dict[str, Any]:
         return {}
     if not begun.commit:
         _frozen(row, begun, scratch)
-    return told(begun)
+    return as_recorded(begun)
 
 
 def pause(row: Run, error: UserError) -> timedelta | None:
@@ -70,7 +70,7 @@ def waits(tries: int) -> timedelta:
     return PAUSE * 2**tries
 
 
-def told(begun: RunSource) -> dict[str, str]:
+def as_recorded(begun: RunSource) -> dict[str, str]:
     """Name, address, ref and commit, as records and programs have them."""
     return {"name": begun.name, "url": begun.url, "ref": begun.ref, "commit": begun.commit}
 

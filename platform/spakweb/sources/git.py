@@ -27,7 +27,7 @@ from spakweb.sources.addresses import Address
 from spakweb.sources.failures import late, meant, of
 
 TURN_S = 0.05
-TOLD = 2000
+MAX_STDERR = 2000
 """Bytes of what git says at its end that are looked at."""
 MEMORY, OPEN_FILES = 1 << 30, 256
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -86,7 +86,6 @@ class Git:
     ends: float
     most_bytes: int
     wanted: Callable[[], bool] = lambda: True
-    _said: str = ""
 
     def begin(self) -> None:
         """Make the bare repository, and the files that ssh reads."""
@@ -186,11 +185,11 @@ class Git:
         return [SSH, "-F", os.devnull, *given]
 
     def _run(self, words: Sequence[str], env: Mapping[str, str], given: IO[bytes] | None, most: int) -> bytes:
-        with TemporaryFile() as said, TemporaryFile() as told:
+        with TemporaryFile() as stdout, TemporaryFile() as stderr:
             try:
                 process = subprocess.Popen(
                     self._line(words, most), env=dict(env), cwd=self.folder,
-                    stdin=given or subprocess.DEVNULL, stdout=said, stderr=told, start_new_session=True,
+                    stdin=given or subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
                 )  # fmt: skip
             except FileNotFoundError as error:
                 hint = "the operator installs git, coreutils and util-linux there"
@@ -200,10 +199,10 @@ class Git:
             finally:
                 end(process)
             if process.returncode:
-                told.seek(max(0, told.seek(0, os.SEEK_END) - TOLD))
-                raise self._meant(process.returncode, told.read().decode(errors="replace"))
-            said.seek(0)
-            return said.read()
+                stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - MAX_STDERR))
+                raise self._meant(process.returncode, stderr.read().decode(errors="replace"))
+            stdout.seek(0)
+            return stdout.read()
 
     def _until_done(self, process: subprocess.Popen[bytes]) -> None:
         while True:
@@ -218,17 +217,17 @@ class Git:
             else:
                 return
 
-    def _meant(self, status: int, told: str) -> RunError:
+    def _meant(self, status: int, stderr: str) -> RunError:
         status = status if status >= 0 else 128 - status
         if status in _LATE:
             return late()
-        found = meant(told)
+        found = meant(stderr)
         cut = found is not None and found.code == "git.damaged" and self._is_full()  # git does not say so
         if status == _FSIZE or cut:
             return of("git.huge")
         if found is not None:
             return found
-        lines = [line for line in told.splitlines() if line.startswith(("fatal:", "error:"))] or [""]
+        lines = [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:"))] or [""]
         words = "".join(sign for sign in lines[-1][:160] if " " <= sign <= "~")
         if self.of.secret and self.of.secret in words:
             words = ""

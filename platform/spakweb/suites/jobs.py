@@ -38,7 +38,7 @@ def judge(key: str) -> None:
 
 @receiver(after_sweep, dispatch_uid="suites.sweep")
 def send_due(**ignored: object) -> None:
-    """Stop experiments whose budget is used up, and send what is left to do and not under way."""
+    """Stop experiments whose budget is used up, and send the work that is due and not under way."""
     try:
         budget.enforce()
     except OperationalError as error:  # somebody holds a run's lock: the next sweep looks again

@@ -1,6 +1,6 @@
 """What workers do for cases with checks: try them before any run, and judge runs that have ended.
 
-`vet(pk)` and `judge(key)` may be called by anybody at any time and again: the first result stays. Checks run
+`vet(pk)` and `judge(key)` are idempotent: the first result is kept. Checks run
 in a sandbox of their own, on a copy of what the run left by its records, which is removed afterwards; the
 files of sealed checks are nowhere else on a worker. `due()` says what is left to do.
 """

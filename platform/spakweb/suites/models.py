@@ -1,7 +1,7 @@
 """A suite of a team, its cases that never change, experiments on it, and their cells.
 
-A cell is one run: a case under a version for the k-th time. What a run came to is read from the run; nothing
-here repeats it. What changes rows is in actions.py.
+A cell is one run: a case under a version for the k-th time. The result of a run is read from the run and not
+copied here. Rows are written by actions.py.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class CaseRun(AppendOnly):
 
 
 class Judgement(AppendOnly):
-    """What a run of a checked case came to."""
+    """The verdict on a run of a checked case."""
 
     TEAM_PATH = "of__case__suite__team"
 

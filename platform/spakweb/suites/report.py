@@ -51,14 +51,14 @@ def of(experiment: Experiment) -> Shown:
 
 
 def settled(case: Case, run: Run) -> bool:
-    """Whether what a run of a case came to is known: it goes on no more, and is judged where that decides."""
+    """Whether what a run of a case came to is known: it has ended, and is judged where checks decide."""
     if run.deleted_at is not None or (run.state == State.CANCELLED and case.state != State.CANCELLED):
         return True
     return run.ended and (not case.checked or Judgement.objects.filter(of__run=run).exists())
 
 
 def done_of(case: Case, run: Run) -> Done:
-    """What a run of a case came to that is settled."""
+    """The result of a settled run of a case."""
     if run.deleted_at is not None:
         return Done(run.key, "void", "the run was deleted")
     if run.state == State.CANCELLED and case.state != State.CANCELLED:

@@ -2,7 +2,7 @@
 
 `HeldRun(row, runner).go(slice_s)` gives the lease back when the run ended, waits, was paused, or the slice is
 over. One `Watcher` thread per process reads what people want of the runs that are held, stops those that are
-to stop, and keeps their rows up to date. `put_down()` stops all of them where they are.
+to stop, and keeps their rows up to date. `stop_advancing()` stops all of them at their next step.
 """
 
 from __future__ import annotations
@@ -306,12 +306,12 @@ starts = threading.BoundedSemaphore(16)
 """Runs of one process that read what was asked of them at the same time, each over a connection."""
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     global watcher
     watcher = Watcher()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_after_fork)
 
 stopping = threading.Event()
 """Set when this process is to end: runs are put down where they are."""

@@ -1,7 +1,7 @@
 """Slots of this worker: so many runs are computed at the same time; waits for a model hold none.
 
-`open_slots(n)` when a worker begins. `use(work)` does the work in a thread of its own and comes back when it
-has ended or, sooner, when it waits for a model for the first time: the thread of the worker's pool is then
+`open_slots(most)` when a worker begins. `use(work)` does the work in a thread of its own and comes back when
+it has ended or, sooner, when it waits for a model for the first time: the thread of the worker's pool is then
 free for another message. Back from the model the work waits for a slot again. Where no slots were opened
 (tests, commands), `use` does the work in place. A process that ends loses what is away as it loses what it
 computes: leases end, and other workers go on.

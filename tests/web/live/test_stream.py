@@ -73,9 +73,9 @@ def layer(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iter
         settings.CHANNEL_LAYERS = {
             "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": hosts}}
         }
-        news._anew()
+        news._after_fork()
         yield "redis"
-    news._anew()
+    news._after_fork()
 
 
 def test_a_hint_brings_it_at_once(

@@ -1,6 +1,6 @@
 """The detectors: from traces to findings. Pure.
 
-A repetition is never told by arguments alone: the result and the state have to be the same too, so that
+A repetition is never recognised by arguments alone: the result and the state have to be the same too, so that
 pages of a listing, retries with another outcome and declared polls are none. Rates need twenty calls, and
 every statement over many runs is about runs of one spec text.
 """

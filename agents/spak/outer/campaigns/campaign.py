@@ -1,4 +1,4 @@
-"""A campaign as its ledger records it: the plan, the candidates, what each stage and each pair said.
+"""A campaign as its ledger records it: the plan, the candidates, the results of stages and pairs.
 
     genesis    the plan, with the text of the base
     candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
@@ -242,7 +242,7 @@ class Campaign:
         return found
 
     def see(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Take in a record."""
+        """Apply a record."""
         if kind == "stop":
             self.stopped = str(body["why"])
             return
@@ -278,7 +278,7 @@ class Held(Protocol):
     head: str
 
     def append(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Place records behind the last one."""
+        """Append records."""
 
     def flush(self) -> None:
         """Wait until they are durable."""
@@ -292,7 +292,7 @@ class Writer:
     ledger: Held
 
     def put(self, kind: str, body: Mapping[str, Any]) -> None:
-        """One record, durable, and taken in."""
+        """Append one record, durably, and apply it."""
         self.ledger.append([host_ledger.record(kind, body)])
         self.ledger.flush()
         self.campaign.head = self.ledger.head

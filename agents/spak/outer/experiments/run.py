@@ -7,7 +7,7 @@
 
 `advance` takes cells in order, has each run by `work` (several at a time, where the caller gives workers) and
 appends what came back; a cell is in the ledger when it is whole. Opening an experiment takes up where its
-ledger ends; a run that was begun for a cell is gone on with. Nothing here knows how a run is started.
+ledger ends; a run that was begun for a cell is resumed. Nothing here knows how a run is started.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class More(Protocol):
 
 
 class Work(Protocol):
-    """Whoever runs cells: gives what came back, in any order, as it comes; None for one that was stopped.
+    """Runs cells: gives the results in any order, as they come; None for a cell that was stopped.
 
-    It calls `begun` with the run's name as soon as there is one, and takes no further cell once `more` says
-    no.
+    It calls `begun` with the run's name as soon as there is one, and starts no further cell once `more` is
+    False.
     """
 
     def __call__(
@@ -49,7 +49,7 @@ class Work(Protocol):
 
 @dataclass(slots=True)
 class Experiment:
-    """An experiment as its ledger tells it."""
+    """An experiment as its ledger records it."""
 
     name: str
     plan: Plan

@@ -1,11 +1,11 @@
 """Recorded runs under a candidate, without a model or a sandbox.
 
 First the rehearsal: the unchanged spec has to give every commit of the ledger again, byte for byte; else the
-run is unusable, and why is said. Then the candidate's kernel is fed what the ledger holds:
+run is unusable, and the reason is reported. Then the candidate's kernel is fed what the ledger holds:
 
-    exact     the effect is the recorded one, its whole context included: the recorded proposal stands
+    exact     the effect is the recorded one, its whole context included: the recorded proposal holds
     decided   the same action on the same files elsewhere in the run, with a result that does not depend on
-              who asked: the recorded proposal stands there too
+              who asked: the recorded proposal holds there too
     unknown   the context of a question or a tool changed before its answer: nothing is known from here on
 
 An unknown step never counts for the candidate, and nothing is extrapolated.
@@ -64,7 +64,7 @@ class Replayed:
     cost_saved_nanousd: int = 0
     problem: str = ""
     tasks: Mapping[str, Outcome | None] = field(default_factory=dict)
-    """How each task of the candidate was left; None where the replay cannot tell."""
+    """How each task of the candidate was left; None where the replay does not know."""
 
     @property
     def coverage(self) -> float:
@@ -150,9 +150,9 @@ class _Walk:
         return self.result(exact, decided, self.compared())
 
     def known(self, effect: Effect) -> int:
-        """The place of a recorded answer that stands for this effect as well; -1 where there is none.
+        """The index of a recorded answer that holds for this effect as well; -1 where there is none.
 
-        A question's answer stands only for the same prompt, a timing only for the same seed.
+        A question's answer holds only for the same prompt, a timing only for the same seed.
         """
         waiting = self.left.get(_key(effect))
         while waiting:
@@ -227,6 +227,6 @@ def total(found: Sequence[Replayed]) -> dict[str, Any]:
 
 def to_json(found: Replayed) -> dict[str, Any]:
     """The result as records have it; its tasks are counted over all runs (task_outcomes.py)."""
-    told = {**asdict(found), "coverage": found.coverage}
-    del told["tasks"]
-    return told
+    body = {**asdict(found), "coverage": found.coverage}
+    del body["tasks"]
+    return body

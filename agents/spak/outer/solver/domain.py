@@ -143,7 +143,7 @@ class Classes:
         self._made: list[tuple[Node, Apply, tuple[Node, ...]]] = []
 
     def read(self, policy: Policy, place: int) -> None:
-        """Take in the rules and facts of a policy."""
+        """Add the rules and facts of a policy."""
         for key, row in policy.facts:
             for column, value in enumerate(row):
                 self._constant(("column", key, column), value)

@@ -18,7 +18,7 @@ from spak.proposers.evolving.options import Options
 
 SHOWN = ("axioms", "predictions", "goal")
 """Items of the kernel's own prompt that stay the same over a task."""
-SAID = 400
+MAX_OUTPUT = 400
 """Characters of what a failure printed."""
 TEXT = 1_200
 """Characters of the blocks of a failure, shared among them."""
@@ -93,7 +93,7 @@ def _failures(failures: tuple[Failure, ...]) -> str:
 
 
 def _shown(failure: Failure) -> dict[str, Any]:
-    shown: dict[str, Any] = {"failed": failure.code, "said": _short(failure.said, SAID)}
+    shown: dict[str, Any] = {"failed": failure.code, "said": _short(failure.said, MAX_OUTPUT)}
     if failure.texts:
         most = TEXT // len(failure.texts)
         shown["blocks"] = {name: _short(text, most) for name, text in failure.texts.items()}

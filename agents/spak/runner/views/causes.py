@@ -293,14 +293,14 @@ def _unmet(permit: Record, facts: Sequence[Any], exits: Mapping[str, Exit]) -> s
     args = permit.body.get("args")
     asked = args.get("atoms") if isinstance(args, Mapping) else None
     conditions = asked if isinstance(asked, list) else []
-    said = [
+    lines = [
         f"{_condition(one)} does not hold"
         for one, fact in zip(conditions, facts, strict=False)
         if fact is not True
     ]
-    said += [f"step {step} ended with exit {last.code}, record {last.seq}" for step, last in exits.items()]
-    more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
-    return "; ".join([*map(_short, said[:SHOWN]), *more])
+    lines += [f"step {step} ended with exit {last.code}, record {last.seq}" for step, last in exits.items()]
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return "; ".join([*map(_short, lines[:SHOWN]), *more])
 
 
 def _condition(atom: Any) -> str:

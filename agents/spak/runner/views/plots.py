@@ -77,12 +77,12 @@ def plot(rows: Sequence[Attempted], first: float | None) -> str:
     summary = f"{len(rows)} candidates, from {max(values):.3f} to {min(values):.3f} {unit}"
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(summary)}">']
     parts.extend(_axis(scale, y, unit))
-    for word, value, beside in (("baseline", first, -5), ("roofline", bound, 14)):
+    for word, value, offset in (("baseline", first, -5), ("roofline", bound, 14)):
         if value is not None:
             parts.append(
                 f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" '
                 'stroke="currentColor" stroke-dasharray="5 4" opacity=".6"/>'
-                f'<text x="{LEFT + 6}" y="{y(value) + beside:.1f}">{word} {value:.3f} {escape(unit)}</text>'
+                f'<text x="{LEFT + 6}" y="{y(value) + offset:.1f}">{word} {value:.3f} {escape(unit)}</text>'
             )
     parts.append(_best_line(rows, x, y))
     for index, row in enumerate(rows, start=1):
@@ -144,13 +144,13 @@ def parallel(rows: Sequence[Attempted], best: Attempted | None = None) -> str:
         )
     parts.append(_values_line(last, unit, [(along(tick), tick) for tick in scale.ticks()]))
     parts.append("</svg>")
-    said = [
+    legend = [
         f"{len(drawn)} of {len(measured)} candidates, those nearest to the best"
         if len(drawn) < len(measured)
         else ""
     ]
-    said.append("the thick line is the best so far" if best is not None else "")
-    parts.append(f"<p class=soft>{'; '.join(filter(None, said))}</p>")
+    legend.append("the thick line is the best so far" if best is not None else "")
+    parts.append(f"<p class=soft>{'; '.join(filter(None, legend))}</p>")
     return "\n".join(parts)
 
 

@@ -170,7 +170,7 @@ def _compiled(text: str, source: str, bench: Bench, place: Path, cpp: bool) -> F
     if built.status == "exited" and not built.exit:
         return None
     lines = built.stderr.data.decode("utf-8", "replace").splitlines()
-    said = launch.tail(built.stderr.data) or built.detail
-    why = next((line for line in lines if "error" in line), said)
+    output = launch.tail(built.stderr.data) or built.detail
+    why = next((line for line in lines if "error" in line), output)
     message = f"the kernel does not compile as {problem.prototype.text}: {why}"
     return Found("error", "problem.symbol", message, "its signature has to be the prototype's")

@@ -110,10 +110,10 @@ class Problem:
 
     @classmethod
     def of(cls, session: Session) -> Problem:
-        """What the session says of its file. Raises: ProblemFault, Cancelled."""
-        told = session.ask("about")[0]
-        prototype = parse(_text(told.get("prototype")))
-        sizes, kinds = told.get("sizes"), told.get("kinds")
+        """The problem that the session's file describes. Raises: ProblemFault, Cancelled."""
+        answer = session.ask("about")[0]
+        prototype = parse(_text(answer.get("prototype")))
+        sizes, kinds = answer.get("sizes"), answer.get("kinds")
         if not isinstance(sizes, dict) or set(sizes) != {"least", "most", "timed"}:
             raise ProblemFault("problem.invalid", "sizes: least, most and timed are needed")
         least, most, timed = (sizes[name] for name in ("least", "most", "timed"))
@@ -127,7 +127,7 @@ class Problem:
             raise ProblemFault("problem.invalid", "kinds: a list of names is needed, the usual kind first")
         if len(kinds) > MOST_KINDS:
             raise ProblemFault("problem.invalid", f"kinds: more than {MOST_KINDS}")
-        tolerance = told.get("tolerance")
+        tolerance = answer.get("tolerance")
         if not isinstance(tolerance, dict):
             raise ProblemFault("problem.invalid", "tolerance: abs, rel or ulp by name are needed")
         return cls(session, prototype, least, most, timed, tuple(kinds), Tolerance.of(tolerance))
@@ -174,7 +174,7 @@ class Problem:
         names = {
             role: [item.name for item in self.prototype.of(role)] for role in ("input", "output", "scalar")
         }
-        told, data = self.session.ask(
+        answer, data = self.session.ask(
             "case", n=n, kind=kind, seed=seed,
             inputs=names["input"], outputs=names["output"], scalars=names["scalar"],
         )  # fmt: skip
@@ -184,7 +184,7 @@ class Problem:
         ]
         arrays: dict[str, NDArray[Any]] = {}
         at = 0
-        for given, (name, kind_, shape) in zip(told.get("arrays", ()), wanted, strict=False):
+        for given, (name, kind_, shape) in zip(answer.get("arrays", ()), wanted, strict=False):
             if given != [name, kind_, shape]:
                 raise ProblemFault(
                     "problem.shape", f"{name} at n = {n} is {given[1:]}, {[kind_, shape]} is needed ({kind})"
@@ -199,7 +199,7 @@ class Problem:
         outputs = {name: arrays[name] for name in names["output"]}
         for item in self.prototype.of("output"):
             _fits(item, outputs[item.name], f"reference {item.name} at n = {n}, {kind} inputs")
-        scalars = {item.name: _scalar(item, told.get("scalars")) for item in self.prototype.of("scalar")}
+        scalars = {item.name: _scalar(item, answer.get("scalars")) for item in self.prototype.of("scalar")}
         return Case(n, kind, scalars, {name: arrays[name] for name in names["input"]}, outputs, tuple(seed))
 
     def steady(self, before: str = "") -> str:
@@ -235,8 +235,8 @@ class Problem:
     def _known(self, n: int) -> tuple[dict[str, tuple[int, ...]], int]:
         if n in self._facts:
             return self._facts[n]
-        told = self.session.ask("facts", n=n)[0]
-        shapes, flops = told.get("shapes"), told.get("flops")
+        answer = self.session.ask("facts", n=n)[0]
+        shapes, flops = answer.get("shapes"), answer.get("flops")
         pointers = [item for item in self.prototype.parameters if item.role != "scalar"]
         total = 0
         found = {}

@@ -106,18 +106,18 @@ class Session:
             raise self._death() from None
         head, rest = self._line(until)
         try:
-            told = json.loads(head)
+            answer = json.loads(head)
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict) or told.get("id") != self._count:
+            answer = None
+        if not isinstance(answer, dict) or answer.get("id") != self._count:
             raise ProblemFault("problem.answer", "it wrote something else than an answer to the pipe")
-        if told.get("ok") is not True:
-            code = told.get("code")
+        if answer.get("ok") is not True:
+            code = answer.get("code")
             known = code in ("problem.invalid", "problem.shape")
-            raise ProblemFault(str(code) if known else "problem.failed", str(told.get("detail", ""))[:2000])
-        data = self._bytes(rest, _announced(told.get("arrays", [])), until)
+            raise ProblemFault(str(code) if known else "problem.failed", str(answer.get("detail", ""))[:2000])
+        data = self._bytes(rest, _announced(answer.get("arrays", [])), until)
         self._asking = False
-        return told, data
+        return answer, data
 
     def finish(self) -> bool:
         """End the evaluation's process; whether the sandbox may serve another one. Never raises.
