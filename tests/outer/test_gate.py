@@ -9,7 +9,7 @@ import pytest
 
 from bench.planted import planted, work
 from bench.random_edits import BASE, CATALOG, gained
-from spak import canon
+from spak import canon, data
 from spak.errors import EditRefused, OuterError, UserError
 from spak.lang import parse
 from spak.lang.edit import apply_all, ops, read
@@ -79,6 +79,28 @@ def test_edits_that_a_person_has_to_decide_never_pass(line: str) -> None:
     except EditRefused:
         return
     assert found in (("pass", "privileged"), ("fail", "")), found
+
+
+SEARCHES = data.path("specs/examples/attention_tuner.spak").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "verdict"),
+    [
+        ("PROPOSER.strategy", "random", "pass"),
+        ("PROPOSER.starts", 3, "pass"),
+        ("PROPOSER.tool", "run", "privileged"),
+        ("PROPOSER.args", {"template": "tiled.c", "path": "naive.c"}, "privileged"),
+        ("PROPOSER", {"name": "tuner", "options": {"tool": "run", "args": {"cmd": "true"}}}, "privileged"),
+        ("PROPOSER", {"name": "evolve", "options": {"path": "naive.c"}}, "privileged"),
+    ],
+)
+def test_how_a_proposer_searches_is_free_and_what_it_calls_is_not(
+    key: str, value: object, verdict: str
+) -> None:
+    made = Candidate((ops.Set(key, value, "tune"),), "hostile")
+    text = made.text(SEARCHES)
+    assert privileged(SEARCHES, text, CATALOG).verdict == verdict
 
 
 def test_a_grammar_patch_is_privileged() -> None:

@@ -1,11 +1,11 @@
 """The second stage: changes that no evidence can pass. Only a person with that right decides them.
 
 The list says what is *free*; everything else is privileged, so that a change nobody thought of needs a
-person. Free are: heuristics, predictions, goals and prompts; MEMORY; options of a PROPOSER; patience, upwards
-where evaluations limit the search; budgets and retries downwards; tools taken away; reading steps taken out;
-edges taken out; and an edge for a trigger that a task gives only when it is done. Validators, conditions,
-axioms, policy, suites, splits, tools gained, command lines, edges that lead around a judge, sandbox, network,
-level and mode are not.
+person. Free are: heuristics, predictions, goals and prompts; MEMORY; how a PROPOSER searches, not its tool,
+its arguments or its file; patience, upwards where evaluations limit the search; budgets and retries
+downwards; tools taken away; reading steps taken out; edges taken out; and an edge for a trigger that a task
+gives only when it is done. Validators, conditions, axioms, policy, suites, splits, tools gained, command
+lines, edges that lead around a judge, sandbox, network, level and mode are not.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from spak.outer.gate.stage import Stage
 DONE = frozenset({"success", "metric_improved", "plateau"})
 FREE = re.compile(
     r"SYSTEM_MODEL/(heuristic|prediction)/\d+|CONFIG/MEMORY|tasks/[^/]+/GOAL|"
-    r"tasks/[^/]+/PROPOSER(/[^/]+)*|tasks/[^/]+/RULE/patience|tasks/[^/]+/steps/[^/]+/prompt_template"
+    r"tasks/[^/]+/PROPOSER/(strategy|starts|batch|patience|islands|population|migrate|crossover|failures)|"
+    r"tasks/[^/]+/RULE/patience|tasks/[^/]+/steps/[^/]+/prompt_template"
 )
-DOWNWARDS = re.compile(r"CONFIG/BUDGET/[^/]+|tasks/[^/]+/(RETRIES|BUDGET/[^/]+|RULE/evaluations)")
+DOWNWARDS = re.compile(
+    r"CONFIG/BUDGET/[^/]+|tasks/[^/]+/(RETRIES|BUDGET/[^/]+|RULE/evaluations|PROPOSER/(tokens|block))"
+)
 TOOLS = re.compile(r"tasks/[^/]+/TOOLS")
 STEP = re.compile(r"tasks/([^/]+)/steps/([^/]+)")
 EDGE = re.compile(r"tasks/[^/]+/NEXT/([^/]+)")
