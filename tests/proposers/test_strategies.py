@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -13,6 +14,8 @@ import pytest
 
 from spak.ports import PlanRequest, Trial
 from spak.proposers import space as spaces
+from spak.proposers.history import Observation
+from spak.proposers.strategies import bayes
 from spak.proposers.tuner import Tuner
 
 DATA = json.loads((Path(__file__).parent / "attention_times.json").read_text())
@@ -70,3 +73,27 @@ def test_the_others_beat_chance(strategy: str, seeds: int) -> None:
     found = [min(search(strategy, seed, 60)) for seed in range(seeds)]
     chance = [min(search("random", seed, 60)) for seed in range(60)]
     assert median(found) < median(chance)
+
+
+def test_a_long_search_is_modelled_by_its_best_and_its_latest_points() -> None:
+    seen = [Observation(number, float(number % 97)) for number in range(500)]
+    kept = bayes._recalled(seen, bayes._by_loss(seen))
+    assert len(kept) <= bayes.RECALLED and kept[-1] == seen[-1]
+    assert {item.loss for item in kept[:5]} <= {float(loss) for loss in range(13)}
+    assert [item.number for item in kept] == sorted(item.number for item in kept)
+
+
+def test_scores_stand_by_rank_and_failures_last() -> None:
+    seen = [Observation(0, 1e9), Observation(1, None), Observation(2, -1e9), Observation(3, 1e9)]
+    found = bayes.scores(seen)
+    assert found[2] < found[0] == found[3] < found[1]
+    assert all(map(math.isfinite, found)) and all(map(math.isfinite, bayes.scores([Observation(0, None)])))
+
+
+def test_more_is_expected_beside_the_best_point_than_at_a_point_that_was_seen() -> None:
+    """Measured again a point improves on nothing; its neighbours may."""
+    seen = [Observation(number, float(TIMES[number])) for number in (0, 700, 1400)]
+    process = bayes._Process(PARSED, seen, None)
+    best = min(seen, key=lambda item: item.loss or 0.0).number
+    at_seen = max(process.improvement(item.number) for item in seen)
+    assert all(process.improvement(number) > at_seen for number in PARSED.neighbours(best))

@@ -54,12 +54,14 @@ def ran(folder: Path, run: str, text: str, searches: dict[str, dict[str, Any]] |
 def test_a_run_keeps_the_strategy_that_it_began_with(tmp_path: Path) -> None:
     named = {
         name: lengths(ran(tmp_path, name, spec(f', strategy: "{name}"')))
-        for name in ("portfolio", "surrogate")
+        for name in ("bayes", "portfolio", "surrogate")
     }
-    assert named["portfolio"] != named["surrogate"]
+    assert len({tuple(points) for points in named.values()}) == 3
     new = begun(program())
-    assert new == {"tune": {"defaults": {"strategy": "portfolio"}}}
-    assert lengths(ran(tmp_path, "new", spec(), new)) == named["portfolio"]
+    assert new == {"tune": {"defaults": {"strategy": "bayes"}}}
+    assert lengths(ran(tmp_path, "new", spec(), new)) == named["bayes"]
+    before = {"tune": {"defaults": {"strategy": "portfolio"}}}  # begun while that was the default
+    assert lengths(ran(tmp_path, "before", spec(), before)) == named["portfolio"]
     assert lengths(ran(tmp_path, "old", spec())) == named["surrogate"]  # genesis of an earlier version
     assert begun(program(', strategy: "climb"')) == {}
 

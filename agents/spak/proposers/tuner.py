@@ -7,7 +7,7 @@ seeded by the run's seed and the turn, so a resumed run asks and gets the same. 
 nothing.
 
     tool        the tool that each candidate calls
-    strategy    portfolio (the default of new runs), surrogate, climb, random, anneal, tpe
+    strategy    bayes (the default of new runs), portfolio, surrogate, climb, random, anneal, tpe
     args        the arguments of every call; the point is put beside them under `params_key`
     params_key  `params`; the empty string puts each parameter among the arguments by its own name
     batch       candidates for each plan, best first (1)
@@ -31,7 +31,7 @@ from spak.proposers import space as spaces
 from spak.proposers.history import Better, observations
 from spak.proposers.strategies import STRATEGIES, Search
 
-DEFAULTS: Mapping[str, Any] = {"strategy": "portfolio"}
+DEFAULTS: Mapping[str, Any] = {"strategy": "bayes"}
 """What new runs take where their spec does not say. They record it (spak.runner.searches), so that a run
 keeps the strategy that it began with; Options has what runs took before that was recorded."""
 MAX_BATCH = 64

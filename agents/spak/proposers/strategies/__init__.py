@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from spak.proposers.strategies import anneal, climb, portfolio, random_search, surrogate, tpe
+from spak.proposers.strategies import anneal, bayes, climb, portfolio, random_search, surrogate, tpe
 from spak.proposers.strategies.search import Search
 
 Strategy = Callable[[Search], int | None]
 
 STRATEGIES: Mapping[str, Strategy] = {
+    "bayes": bayes.draw,
     "portfolio": portfolio.draw,
     "surrogate": surrogate.draw,
     "climb": climb.draw,
