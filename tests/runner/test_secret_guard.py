@@ -23,6 +23,7 @@ from spak.ports import Job, Measurement, Outcome, Subject
 from spak.runner import Host
 from spak.runner.live import Live
 from spak.runner.measured import recorded
+from spak.runner.observe import facts
 from spak.runner.secret_guard import Reader, SecretGuard, found_in, masks
 from spak.sandbox.masked import Masked
 from spak.shell import join
@@ -415,6 +416,25 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
     assert sum("[redacted:key]" in out for out in outs) >= 4, outs
     assert value.encode() not in (kept / "workspace/packed.tar").read_bytes()
     assert spak(tmp_path, "replay", found["run"], "--json")[0] == 0
+
+
+@pytest.mark.parametrize("path", [".env", "./app/../.env", "link", "hard", "in/.env", "secrets/key", "after"])
+def test_a_condition_finds_nothing_in_a_file_of_secrets(tmp_path: Path, path: str) -> None:
+    """Else a spec that asks again and again reads it sign by sign."""
+    folder = laid(tmp_path / "ws", {"secrets/key": "PASSWORD=hunter22\n", "app/main.py": "PASSWORD='x'\n"})
+    (folder / ".env").write_text("PASSWORD=hunter22-longer\n")
+    (folder / "link").symlink_to(".env")
+    (folder / "in").symlink_to(".")
+    (folder / "hard").hardlink_to(folder / ".env")
+    (folder / "after").symlink_to("hard")
+    guard = SecretGuard(Host(), Workspace(folder, tmp_path / "store"))
+    guard.look_before(Effect("e", "check", "", "pure", "t", "s", 1, {}, ""))
+    asked = [
+        {"function": function, "args": [name, "PASSWORD="][: 1 + (function == "file_contains")]}
+        for name in (path, "app/main.py")
+        for function in ("file_exists", "file_contains")
+    ]
+    assert facts(asked, folder, MemoryBlobs({}), guard.hides) == [True, False, True, True]
 
 
 def test_another_name_of_a_secret_file_is_masked_too(tmp_path: Path) -> None:

@@ -117,15 +117,22 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def facts(atoms: Sequence[Mapping[str, Any]], folder: Path, blobs: Blobs) -> list[bool]:
-    """The answers to file conditions, in order. A file that cannot be read contains nothing."""
+def facts(
+    atoms: Sequence[Mapping[str, Any]],
+    folder: Path,
+    blobs: Blobs,
+    hides: Callable[[str], bool] = lambda path: False,
+) -> list[bool]:
+    """The answers to file conditions, in order. A file that cannot be read contains nothing, and neither does
+    one that `hides`: each answer would tell something of a secret."""
     return [
-        _fact(atom["function"], [str(item) for item in expand(atom["args"], blobs)], folder) for atom in atoms
+        _fact(atom["function"], [str(item) for item in expand(atom["args"], blobs)], folder, hides)
+        for atom in atoms
     ]
 
 
-def _fact(function: str, args: Sequence[str], folder: Path) -> bool:
+def _fact(function: str, args: Sequence[str], folder: Path, hides: Callable[[str], bool]) -> bool:
     content = beneath.content(folder, args[0]) if args else None
     if function == "file_exists" or content is None:
         return content is not None
-    return len(args) > 1 and args[1].encode() in content
+    return len(args) > 1 and args[1].encode() in content and not hides(args[0])

@@ -149,7 +149,7 @@ class Performer:
                     Kind.ACT,
                     {
                         "of": effect.id,
-                        "facts": facts(effect.args["atoms"], self.workspace.directory, self.blobs),
+                        "facts": self._facts(effect.args["atoms"]),
                     },
                 )
             case "validate":
@@ -261,7 +261,7 @@ class Performer:
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
-                body["facts"] = facts(effect.watch, self.workspace.directory, self.blobs)
+                body["facts"] = self._facts(effect.watch)
             step.take(body)
         body["key"] = canon.content_hash([result.status, result.exit, key])
         if output:
@@ -273,6 +273,9 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
+
+    def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
+        return facts(atoms, self.workspace.directory, self.blobs, self.secret_guard.hides)
 
     def _unchanged(self, effect: Effect) -> bool:
         return unchanged(

@@ -168,6 +168,16 @@ class SecretGuard:
             return value
         return self.redactor.text(value) if isinstance(value, str) else self.redactor.value(value)
 
+    def hides(self, path: str) -> bool:
+        """Whether it leads to a file of secrets, by whichever name."""
+        root = self._workspace.directory
+        try:
+            info = (root / path).stat()
+        except (OSError, ValueError):
+            return True
+        held = (info.st_dev, info.st_ino, info.st_mtime_ns)
+        return any(mark(root, one) == held for one in self._paths)
+
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
