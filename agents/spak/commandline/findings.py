@@ -28,8 +28,8 @@ _USUAL_SECRETS = lists.ordered("findings", "usual_secrets")
 
 
 def _place(seen: Seen, how: str, asked: str) -> str:
-    """The place of a path. Settings of git that may hold credentials are secret to read, and so is what is not
-    there yet under a name that promises a secret."""
+    """The place of a path. Settings of git that may hold credentials are secret to read, and so is what is
+    not there yet under a name that promises a secret."""
     place = places.place(seen, how, asked)
     name = posixpath.basename(seen.path)
     unseen = seen.kind == "missing" and places.telling(name) and places.may_hold_at(seen.path)
