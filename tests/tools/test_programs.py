@@ -80,7 +80,7 @@ def test_run_ends_what_hangs_and_names_what_is_missing(do: Any) -> None:
 def test_run_finds_pytest_in_the_toolchain(do: Any, workspace: Path) -> None:
     (workspace / "test_a.py").write_text("def test_a():\n    assert 1 == 2\n")
     for without in ("", "pytest"):
-        result = do("run", cmd=["pytest", "-q", "test_a.py"], without=without)
+        result = do("run", cmd=["pytest", "-q", "--disable-plugin-autoload", "test_a.py"], without=without)
         assert result.exit == 1 and b"assert 1 == 2" in result.output
     assert sorted(item.name for item in workspace.iterdir()) == ["test_a.py"]
 
