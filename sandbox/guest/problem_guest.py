@@ -102,8 +102,9 @@ def case(module, asked):
             raise Fault("problem.shape", f"reference() gave no {name}")
         found = np.asarray(made[name])
         wide = np.float64 if found.dtype.kind == "f" else np.int64
-        if found.dtype.kind not in "iufb":
-            raise Fault("problem.shape", f"reference() gave {name} of type {found.dtype}")
+        if found.dtype.kind not in "iufb" or found.dtype in (np.float16, np.float32):
+            needed = "float64 or whole numbers are needed"
+            raise Fault("problem.shape", f"reference() gave {name} of type {found.dtype}: {needed}")
         sent[name] = np.ascontiguousarray(found, dtype=wide)
     told = {
         "scalars": {

@@ -31,12 +31,14 @@ BAD = {
     "scalar missing": ("problem.shape", ('"k": 2.0, ', "")),
     "reference of another shape": ("problem.shape", (RETURNS, "    return x.astype(float)[:1]")),
     "reference of whole numbers": ("problem.shape", (RETURNS, "    return x.astype(int)")),
+    "reference of low precision": ("problem.shape", (RETURNS, "    return k * x")),
+    "reference of half precision": ("problem.shape", (RETURNS, "    return (k * x).astype(np.float16)")),
     "reference of texts": ("problem.shape", (RETURNS, "    return np.array(['a'])")),
     "too large": ("problem.too_large", ("(n, 4)", "(n, 1 << 28)")),
     "changes": ("problem.changes", ("x = random.", "x = np.random.default_rng().")),
     "changes by state": (
         "problem.changes",
-        (RETURNS, "    global calls\n    calls = globals().get('calls', 0) + 1\n    return k * x + calls"),
+        (RETURNS, f"    global calls\n    calls = globals().get('calls', 0) + 1\n{RETURNS} + calls"),
     ),
 }
 
