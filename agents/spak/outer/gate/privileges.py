@@ -55,7 +55,8 @@ def privileged(
     if grammar_patch:
         marked.append({"op": "change", "path": "grammar", "before": None, "after": None})
     if marked:
-        paths = ", ".join(dict.fromkeys(str(item["path"] or item.get("name", "")) for item in marked))
+        named = dict.fromkeys(str(item["path"]) for item in marked if item["path"])
+        paths = ", ".join(named or [str(item["name"]) for item in marked])
         return Stage("privileges", "privileged", f"a person has to decide: {paths}", {"changes": marked})
     return Stage("privileges", "pass")
 
