@@ -31,6 +31,12 @@ def test_a_wrong_table_is_named_with_its_line(text: str, tmp_path: Path) -> None
     assert one["line"] == BAD[text][0] and BAD[text][1] in one["message"]
 
 
+def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_bytes(GOOD.encode() + b"# \xff\n")
+    code, found = spak(tmp_path, "policy", "commands", "check", "a.toml", "--json")
+    assert (code, found["error"]["code"]) == (2, "usage.file") and "not UTF-8" in found["error"]["message"]
+
+
 def test_a_table_in_order_is_said_to_be_so(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(GOOD)
     assert spak(tmp_path, "policy", "commands", "check", "a.toml", "--json")[0] == 0

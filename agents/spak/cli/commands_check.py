@@ -29,7 +29,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     from spak.runner.views.report import plural
 
     named = files or (*table.FOLDER.glob("*.toml"), *laws.table_files(config.settings().commands))
-    texts = {str(file): common.read_input(file).decode("utf-8", "replace") for file in sorted(named)}
+    texts = {str(file): common.read_text(file) for file in sorted(named)}
     ships = [str(file) for file in named if file.resolve().parent == table.FOLDER]
     wrong = [
         custom_tables.Problem("commands.table", name, problem)

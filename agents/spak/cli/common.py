@@ -264,6 +264,19 @@ def read_input(path: Path, limit: int = MAX_INPUT) -> bytes:
     return data
 
 
+def read_text(path: Path) -> str:
+    """The text of an input file. Raises: UsageError `usage.file`, for a file that is not UTF-8 too."""
+    return decoded(read_input(path), path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The text of bytes that were read from `path`. Raises: UsageError `usage.file`."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError("usage.file", f"{path} is not UTF-8", "save it as UTF-8") from error
+
+
 def show_diagnostics(
     found: Iterable[Diagnostic], text: str, name: str, texts: Mapping[str, str] | None = None
 ) -> None:

@@ -83,10 +83,7 @@ def laid(file: Path, data: bytes) -> tuple[str | None, list[Any]]:
         return None, list(made.diagnostics)
     from spak.datalog.text.layout import format_text as policy_text
 
-    try:
-        policy = policy_text(data.decode(), str(file))
-    except UnicodeDecodeError as error:
-        raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
+    policy = policy_text(common.decoded(data, file), str(file))
     if policy.ok:
         return policy.text, []
     for item in policy.diagnostics:

@@ -195,15 +195,7 @@ def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json
 
 
 def _texts(files: tuple[Path, ...]) -> dict[str, str]:
-    from spak.errors import UsageError
-
-    found: dict[str, str] = {}
-    for file in files:
-        try:
-            found[str(file)] = common.read_input(file).decode()
-        except UnicodeDecodeError as error:
-            raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
-    return found
+    return {str(file): common.read_text(file) for file in files}
 
 
 def _load(files: tuple[Path, ...], with_law: bool = False) -> Policy:

@@ -190,16 +190,12 @@ def _side(path: Path, level: str) -> Side:
     from dataclasses import replace
 
     from spak import config
-    from spak.errors import UsageError
     from spak.outer.permitted import Side
 
     law = config.law()
     if path.suffix == ".spak":
         return _spec(path)
-    try:
-        text = {path.name: common.read_input(path).decode()}
-    except UnicodeDecodeError as error:
-        raise UsageError("usage.file", f"{path} is not UTF-8", "save it as UTF-8") from error
+    text = {path.name: common.read_text(path)}
     return Side(str(path), replace(law, team=text) if level == "team" else replace(law, operator=text))
 
 

@@ -57,10 +57,7 @@ def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
         cases = file.with_name(file.name.removesuffix(".mg") + CASES)
         if not cases.is_file():
             raise UsageError("usage.file", f"there are no cases {cases}", "write them: docs/history.md")
-        try:
-            text = common.read_input(file).decode()
-        except UnicodeDecodeError as error:
-            raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
+        text = common.read_text(file)
         sources = law.with_guards([text]) if law is not None else {}
         found = list(Trace(load({**sources, str(file): text}), DECLARED).run(_events(cases)))
         expecting = [item for item in found if item.event.expect]
@@ -90,14 +87,9 @@ def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
 
 
 def _events(file: Path) -> list[Event]:
-    from spak.errors import UsageError
     from spak.policy.history.trace import read_events
 
-    try:
-        text = common.read_input(file).decode()
-    except UnicodeDecodeError as error:
-        raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
-    return list(read_events(text.split("\n")))
+    return list(read_events(common.read_text(file).split("\n")))
 
 
 def _line(verdict: Verdict) -> str:

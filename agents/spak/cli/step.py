@@ -80,7 +80,4 @@ def _text(answer: str | None, answer_file: Path | None) -> str | None:
     if answer_file is None:
         return answer
     data = sys.stdin.buffer.read() if str(answer_file) == "-" else common.read_input(answer_file)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError("usage.file", f"{answer_file} is not UTF-8 text", "save it as UTF-8") from error
+    return common.decoded(data, answer_file)
