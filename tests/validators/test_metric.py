@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from spak.config import catalog
 from spak.kernel.metric_decision import decide
+from spak.lang import check, parse
 from spak.ports import Measurement, Outcome, Stream, Subject
 from spak.validators import metric
 from spak.validators.cpu_build import Workshop
@@ -91,7 +93,7 @@ def test_a_final_value_has_an_interval_and_is_taken_again_while_it_spreads(
     tmp_path: Path, script: str, again: bool
 ) -> None:
     rivals = {"baseline": rival("40.0")}
-    result = measure(tmp_path, script=script, role="final", rivals=rivals, scale=1000)
+    result = measure(tmp_path, script=script, role="final", rivals=rivals, scale=1000, wall_s=600)
     assert result.status == "measured", result.checks
     metrics, rounds = result.metrics, result.evidence["rounds"]
     assert (len(rounds) > 1) is again and metrics["rounds"] == len(rounds)
@@ -231,3 +233,15 @@ def _with(folder: Path, name: str) -> Measurement:
     return Metric().measure(
         call(folder, {"cmd": "python measure.py", "source": name, "metric": "cost"}, rule=RULE)
     )
+
+
+@pytest.mark.parametrize("bound", ["{}", "{ at_last: 1 }"])
+def test_a_constraint_without_a_bound_is_refused(bound: str) -> None:
+    """It would take every candidate, also one that does less."""
+    options = f'cmd: "true" source: "a" metric: "cost" constraints: {{ quality: {bound} }}'
+    task = f"TASK t {{ VALIDATOR Metric {{ {options} }} RULE {{ better: higher }} }}"
+    text = f"AGENT A LEVEL 5 {{ START -> t {task} }}"
+    found = [item.code for item in check(parse(text), catalog()) if item.severity == "error"]
+    assert "lang.argument" in found
+    allowed = text.replace(bound, "{ at_least: 1 }")
+    assert not [item for item in check(parse(allowed), catalog()) if item.severity == "error"]

@@ -71,6 +71,7 @@ SCHEMA: dict[str, Any] = {
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {"at_least": _BOUND, "at_most": _BOUND},
+                "anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}],
             },
         },
         "fixed": {"type": "array", "maxItems": 64, "items": _PATH},
