@@ -53,6 +53,8 @@ class MeasureCall:
     cancel: Cancel | None = None
     heard: Heard | None = None
     ask: Ask | None = None
+    hides: Callable[[str], bool] = lambda path: False
+    """Whether a path of the workspace leads to a file of secrets: no check of texts on this side reads it."""
 
 
 @dataclass(frozen=True, slots=True)

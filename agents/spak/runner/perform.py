@@ -328,6 +328,7 @@ class Performer:
                     heard=heard,
                     cancel=self.cancel,
                     ask=lambda items, schema: self._judge(effect, items, schema, origin),
+                    hides=self.secret_guard.hides,
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)

@@ -174,7 +174,7 @@ class SecretGuard:
         try:
             info = (root / path).stat()
         except (OSError, ValueError):
-            return True
+            return False  # nothing can be read there
         held = (info.st_dev, info.st_ino, info.st_mtime_ns)
         return any(mark(root, one) == held for one in self._paths)
 

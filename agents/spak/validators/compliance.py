@@ -144,7 +144,7 @@ class Compliance:
     def measure(self, call: MeasureCall) -> Measurement:
         name = str(call.options["artifact"])
         try:
-            artifact = static_checks.read(call.workspace, name, MAX_BYTES)
+            artifact = static_checks.read(call.workspace, name, MAX_BYTES, call.hides)
         except OSError as error:
             reason = error.strerror or str(error)
             return Measurement("checked", checks=(launch.check("artifact", False, "unreadable", reason),))
@@ -152,7 +152,7 @@ class Compliance:
             detail = f"more than {MAX_BYTES} bytes"
             return Measurement("checked", checks=(launch.check("artifact", False, "too_large", detail),))
         axioms = call.options.get("axioms", ())
-        report = comply(artifact, name, axioms, static_checks.folder_files(call.workspace))
+        report = comply(artifact, name, axioms, static_checks.folder_files(call.workspace, call.hides))
         return _measurement(report, name, axioms)
 
 

@@ -69,12 +69,17 @@ def judge(check: str, args: Args, data: bytes, name: str, files: Files = nowhere
     return sorted(known.function(args, data, name, files), key=lambda finding: finding.line)
 
 
-def read(workspace: Path, name: str, limit: int) -> bytes | None:
+def read(
+    workspace: Path, name: str, limit: int, hides: Callable[[str], bool] = lambda path: False
+) -> bytes | None:
     """The bytes of a regular file in the workspace, or None beyond the limit. No link is followed.
 
-    Raises: OSError when there is no such file, or a part of its path is a link or leaves the workspace.
+    Raises: OSError when there is no such file, a part of its path is a link or leaves the workspace, or it
+    `hides`.
     """
     parts = Path(name).parts
+    if hides(name):
+        raise OSError(13, "a file of secrets")
     if not parts or Path(name).is_absolute() or ".." in parts:
         raise OSError(22, "the path leaves the workspace")
     folder = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -94,12 +99,12 @@ def read(workspace: Path, name: str, limit: int) -> bytes | None:
     return None if len(data) > limit else data
 
 
-def folder_files(folder: Path) -> Files:
-    """The files in a folder, of up to MAX_SOURCE bytes; no link is followed."""
+def folder_files(folder: Path, hides: Callable[[str], bool] = lambda path: False) -> Files:
+    """The files in a folder, of up to MAX_SOURCE bytes, but those that it `hides`; no link is followed."""
 
     def get(name: str) -> bytes | None:
         try:
-            return read(folder, name, MAX_SOURCE)
+            return read(folder, name, MAX_SOURCE, hides)
         except (OSError, ValueError):
             return None
 
