@@ -78,6 +78,12 @@ def test_a_prior_comes_first_and_is_in_genesis(tmp_path: Path) -> None:
     assert lengths(second) != lengths(first)
 
 
+def test_a_spec_that_names_portfolio_takes_a_prior_too(tmp_path: Path) -> None:
+    named = program(', strategy: "portfolio"')
+    prior = earlier(ran(tmp_path, "first", spec(), begun(program())))
+    assert len(begun(named, prior=prior)["tune"]["prior"]) == len(prior["tune"].trials)
+
+
 def test_a_run_with_a_prior_goes_on_without_the_earlier_one(tmp_path: Path) -> None:
     """Stopped after each step and taken up by another process: the same records, to the bit."""
     searches = begun(program(), prior=earlier(ran(tmp_path, "first", spec(), begun(program()))))

@@ -40,6 +40,7 @@ class Order:
     source: str = ""
     ref: str = ""
     artifacts: Path | None = None
+    prior: str | None = None
 
 
 def run(server: str, order: Order, as_json: bool) -> int:
@@ -98,6 +99,7 @@ def _start(platform: Platform, order: Order, team: str, spec: str, version: str 
         key=order.key or None,
         source=order.source or None,
         ref=order.ref or None,
+        prior=order.prior,
     )
 
 

@@ -99,7 +99,7 @@ def command(
     away |= {"--idempotency-key": idempotency_key, "--source": source, "--ref": ref}
     away |= {"--artifacts": artifacts}
     here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
-    here |= {"--seed": seed is not None, "--runs-dir": runs_dir, "--prior": prior}
+    here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
     here |= {"--no-progress" if progress is False else "--progress": progress is not None}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
         raise UsageError(
@@ -117,7 +117,7 @@ def command(
             raise UsageError("usage.arguments", "--ref needs --source, which takes no --files", "choose one")
         order = remote.Order(
             file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit,
-            source, ref, artifacts,
+            source, ref, artifacts, prior,
         )  # fmt: skip
         return remote.run(server, order, as_json)
     _none_of(away, "it needs --server URL")

@@ -154,6 +154,8 @@ class Start:
     source: str | None = None
     """A source of the team, whose files the platform fetches."""
     ref: str | None = None
+    prior: str | None = None
+    """The id of a run of the team that a search begins with."""
 
 
 def start(team: str, spec: str, wanted: Start) -> Steps[RemoteRun]:
@@ -174,6 +176,7 @@ def start(team: str, spec: str, wanted: Start) -> Steps[RemoteRun]:
         "mode": wanted.mode,
         "backend": wanted.backend,
         "queue": wanted.queue,
+        "prior": wanted.prior,
     }
     if wanted.source is not None:
         given["source"] = {"name": wanted.source, **({"ref": wanted.ref} if wanted.ref else {})}

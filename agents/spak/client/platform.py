@@ -53,13 +53,13 @@ class Platform:
         self, team: str, spec: str, *, version: int | None = None, tag: str | None = None,
         files: str | None = None, inputs: Mapping[str, str] | None = None, labels: Sequence[str] = (),
         mode: str | None = None, backend: str | None = None, queue: str | None = None, key: str | None = None,
-        source: str | None = None, ref: str | None = None,
+        source: str | None = None, ref: str | None = None, prior: str | None = None,
     ) -> RemoteRun:  # fmt: skip
         """Start a run of a version, of a tag, or of the newest version; `calls.Start` says what each means.
 
         Raises: UsageError `usage.arguments` for a key that is not 1 to 200 printable ASCII characters.
         """
-        wanted = Start(version, tag, files, inputs, labels, mode, backend, queue, key, source, ref)
+        wanted = Start(version, tag, files, inputs, labels, mode, backend, queue, key, source, ref, prior)
         return self._result(calls.start(team, spec, wanted))
 
     def get(self, team: str, run: str, wait_s: int = 0) -> RemoteRun:

@@ -18,6 +18,7 @@ from spak.kernel.rules import Rules
 from spak.ports import Trial
 from spak.program import Program
 from spak.program.model import Task
+from spak.proposers.strategies import WITH_PRIOR
 from spak.proposers.tuner import DEFAULTS
 from spak.records import Kind, Record
 from spak.runner.history import History, rules_of
@@ -112,8 +113,8 @@ def _fits(name: str, task: Task, found: Earlier) -> None:
     if found.better != _better(task):
         raise _error(f"in the earlier run a {found.better} metric was better in TASK {name}")
     strategy = task.proposing.options.get("strategy", DEFAULTS["strategy"])
-    if strategy != DEFAULTS["strategy"]:
-        raise _error(f"the strategy {strategy} of TASK {name} takes no prior; {DEFAULTS['strategy']} does")
+    if strategy not in WITH_PRIOR:
+        raise _error(f"the strategy {strategy} of TASK {name} takes no prior; {' and '.join(WITH_PRIOR)} do")
 
 
 def _listed(name: str, found: Earlier) -> list[dict[str, Any]]:

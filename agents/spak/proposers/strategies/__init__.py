@@ -23,4 +23,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "tpe": tpe.draw,
 }
 
-__all__ = ["STRATEGIES", "Search", "Strategy"]
+WITH_PRIOR = ("bayes", "portfolio")
+"""Those that take what an earlier search found."""
+
+__all__ = ["STRATEGIES", "WITH_PRIOR", "Search", "Strategy"]
