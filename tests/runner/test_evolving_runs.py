@@ -36,17 +36,17 @@ AGENT Evolving LEVEL 5 {
   CONFIG { MODE full_auto BUDGET { steps: 200, rollbacks: 3 LIMITS } }
   SYSTEM_MODEL M { HEURISTIC "Leave out what is bad." WHEN bad }
   START -> base
-  TASK base { VALIDATOR Sizes { source: "old.txt", role: "baseline" } NEXT { success -> tune } }
+  TASK base { VALIDATOR Sizes { source: "old.py", role: "baseline" } NEXT { success -> tune } }
   TASK tune {
     GOAL "Make it short."
     TOOLS [write_file]
-    PROPOSER evolve { path: "new.txt" OPTIONS }
-    VALIDATOR Sizes { source: "new.txt" }
+    PROPOSER evolve { path: "new.py" OPTIONS }
+    VALIDATOR Sizes { source: "new.py" }
     RULE { patience: 9, evaluations: 7 }
     RETRIES 9
     NEXT { metric_improved -> tune, success -> tune, fail -> tune, plateau -> done }
   }
-  TASK done { step keep: tool.write_file { path: "best.txt" content: "{{best.source}}" } }
+  TASK done { step keep: tool.write_file { path: "best.py" content: "{{best.source}}" } }
 }
 """
 
@@ -103,7 +103,7 @@ def begin(folder: Path, backend: Any, options: str = "", limits: str = "", sourc
     assert compile_program(parse(spec), catalog, {}).tasks
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
     place.directory.mkdir(parents=True, exist_ok=True)
-    (place.directory / "old.txt").write_text(source)
+    (place.directory / "old.py").write_text(source)
     body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"})
     return Run.create(FileLedgers(folder), "run-1", body, host(backend), place)
 
@@ -142,7 +142,7 @@ def test_it_improves_a_block_and_shows_what_failed(tmp_path: Path) -> None:
     run = begin(tmp_path, model)
     run.advance("full_auto")
     assert run.state.status == "succeeded", run.state.r7.codes
-    best = (run.workspace.directory / "best.txt").read_text()
+    best = (run.workspace.directory / "best.py").read_text()
     assert best == SOURCE.replace("abcdefghijkl", "ab")
     rows = run.history.rows
     assert [(row.outcome, row.code) for row in rows] == [
@@ -231,7 +231,7 @@ def test_a_recording_goes_on_where_a_killed_run_stopped(tmp_path: Path) -> None:
     run = reopened(tmp_path, Recorded(None, recordings, "r"))
     run.advance("full_auto")
     assert run.state.status == "succeeded"
-    assert (run.workspace.directory / "best.txt").read_text() == SOURCE.replace("abcdefghijkl", "ab")
+    assert (run.workspace.directory / "best.py").read_text() == SOURCE.replace("abcdefghijkl", "ab")
 
 
 def test_the_unit_is_known_though_the_last_candidate_failed(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_three_refused_answers_in_a_row_end_the_run_and_change_nothing(tmp_path:
     run = begin(tmp_path, model)
     run.advance("full_auto")
     assert (run.state.status, run.state.r7.codes) == ("failed", ("run.rollbacks",))
-    assert len(model.asked) == 3 and not (run.workspace.directory / "new.txt").exists()
+    assert len(model.asked) == 3 and not (run.workspace.directory / "new.py").exists()
     assert run.state.r4 is not None and run.state.r4["code"] == "evolve.known"
 
 
