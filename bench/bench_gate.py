@@ -85,6 +85,10 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
     common = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_fourth")]
     fifth = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_fifth")]
     plainly = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_fifth")]
+    sixth = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_sixth")]
+    full = gate_kit.world(attacks_kit.filled(folder / "filled_too"))
+    seventh = [_line(line, "attack") for _, line in attacks_kit.attacks("attacks_seventh")]
+    usually = [_line(line, "benign") for line in attacks_kit.ordinary("ordinary_seventh")]
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
     lists = (
         ("fresh_tables", stocked, attacks, ordinary, gate_kit.CHECKED),
@@ -93,11 +97,13 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
         ("fresh_third", armed, third, daily, gate_kit.CHECKED),
         ("fresh_fourth", armed, fourth, common, gate_kit.CHECKED),
         ("fresh_fifth", armed, fifth, plainly, gate_kit.CHECKED),
+        ("fresh_sixth", armed, sixth, [], gate_kit.CHECKED),
+        ("fresh_seventh", full, seventh, usually, gate_kit.CHECKED),
     )
     return [
         row
         for name, eyes, bad, good, known in lists
-        for row in _file(name, bad, eyes, known) + _file(name, good, plain, known)[:1]
+        for row in _file(name, bad, eyes, known) + (_file(name, good, plain, known)[:1] if good else [])
     ]
 
 

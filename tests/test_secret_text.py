@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -52,6 +56,17 @@ def test_literals_and_known_shapes_are_found(text: str, value: str) -> None:
 
 def test_a_block_of_a_private_key_is_found_where_it_holds_one() -> None:
     assert found_in(f"{HEADER}\n{'b3BlbnNz' * 10}\n".encode())
+
+
+def test_a_block_of_a_private_key_is_found_in_quotes_too() -> None:
+    assert found_in(f'{{"private_key": "{HEADER}\\n{"b3BlbnNz" * 10}"}}'.encode())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_is_packed_is_unpacked(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(b"password: hunter22x\n" * 9000)
+    assert found_in(packed) == {"hunter22x"}
+    assert found_in(packed[:20]) == frozenset()
 
 
 @pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))

@@ -8,7 +8,10 @@ are no secrets, whatever their name. All patterns are matched in linear time.
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import re
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
@@ -43,7 +46,7 @@ SHAPES: Mapping[str, str] = {
 
 _ALONE = "|".join(
     (
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----\s+[A-Za-z0-9+/=:, \r\n-]{40,}",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[rn])+[A-Za-z0-9+/=:, \r\n-]{24,}",
         *(SHAPES[name] for name in SHAPES if name not in ("pem", "bearer", "url_password")),
         r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}|\bPuTTY-User-Key-File-\d|\bSG\.[\w-]{20,}\.[\w-]{20,}|\bdop_v1_[0-9a-f]{60,}",
         r"\bhooks\.slack\.com/services/T\w+/B\w+/\w+|\bshp(?:at|ss)_[0-9a-f]{32}|\bsq0csp-[\w-]{40,}|\blin_api_\w{36,}",
@@ -76,7 +79,7 @@ def _patterns() -> tuple[Any, Any]:
 def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
     """The secrets in the beginning of a file; `telling`: its name promises one, so that any word which
     letters and digits are mixed in is held to be it."""
-    data = data[:MAX_BYTES]
+    data = _unpacked(data[:MAX_BYTES])
     if b"\0" in data[:8192]:
         return frozenset()
     pattern, no_value = _patterns()
@@ -84,13 +87,28 @@ def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
     for match in pattern.finditer(data):
         alone, *named = match.groups()
         value = (alone or next(filter(None, named), b"")).decode("utf-8", "replace")
-        if "EXAMPLE" in value if alone else no_value.match(value) or not _is_literal(value):
+        whole = alone or (len(value) > 56 and "PRIVATE KEY-----" in value)  # a block within quotes
+        if "EXAMPLE" in value if whole else no_value.match(value) or not _is_literal(value):
             continue
         found.add(value)
     if telling and not found:
         texts = (word.decode() for word in _WORD.findall(data))
         found = {text for text in texts if _is_literal(text, 3) and not no_value.match(text)}
     return frozenset(found)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """The beginning of what is packed (gzip, bzip2, xz); else the bytes as they are."""
+    try:
+        if data[:2] == b"\x1f\x8b":
+            return zlib.decompressobj(31).decompress(data, MAX_BYTES)
+        if data[:3] == b"BZh":
+            return bz2.BZ2Decompressor().decompress(data, MAX_BYTES)
+        if data[:6] == b"\xfd7zXZ\0":
+            return lzma.LZMADecompressor(memlimit=1 << 26).decompress(data, MAX_BYTES)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
+        pass
+    return data
 
 
 _WORD = re.compile(rb"[A-Za-z0-9+/_.!@#$%^&*-]{8,500}")

@@ -338,6 +338,7 @@ class Findings:
             return
         value = text
         if text.startswith("-"):
+            how = "writes" if _NAMES_OUTPUT.match(text) else how
             after = re.match(r"[^=]*=(.*)|-[^-](?s:.)*?(\.\./.*|/.*|\.\.)\Z", text, re.DOTALL)
             value = (after[1] or after[2] or "") if after else ""
         for piece in re.split(r"[:,](?=[/~.])", value.lstrip("@")):
@@ -352,6 +353,8 @@ def before_glob(pattern: str) -> str:
     return re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0] or "."
 
 
+_NAMES_OUTPUT = re.compile(r"-[\w-]*?(out|log|report|junit|dump|save|write|dest|record|trace|prof)")
+"""Options that programs name their output with."""
 _TO_ABOVE = re.compile(r"\.(?:[*?]|\[[^/]*\]|\.)*\Z")
 _NOT_ABOVE = re.compile(r"\.(\[![^\]/]*\.[^\]/]*\].*|(\.?\?){2,}.*)\Z")
 

@@ -12,7 +12,8 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
 size, suffix and stem (of the names of copies and parts), name (of a variable), word (perhaps a path,
 `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script LANGUAGE
-(scripts.py), image, globs (a path or a pattern that the program expands), report (a form, or form:path),
+(scripts.py), image, page (written, and no PDF), globs (a path or a pattern that the program expands),
+report (a form, or form:path),
 packed (a file that is packed in its place), line (a command line), rev and held (git's revisions), lines
 PATTERN (with a path after the last colon), member (of an archive), into (where copies go; a device loses
 what is moved there), shown (an archive that is printed), worktree (a folder that gets the files of a
@@ -211,7 +212,7 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
     decides = key in _RULES or environment.matters(key)
     why = environment.trouble(key, [value], judge.is_there) if decides else None
     own = key in _RULES and not environment.is_known(key)
-    if why or own or not re.match(r"[\w./,:+ =-]*\Z", value):
+    if why or own or not re.match(r"(?!.*([\w-]+\.)+[a-z]{2,}(:\d|/))[\w./,:+ =-]*\Z", value):
         judge.deed("sets_environment", key, why or "a value that make hands to a shell")
     else:
         judge.pathlike(item, value)
