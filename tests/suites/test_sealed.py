@@ -178,6 +178,66 @@ def test_a_file_with_such_a_name_that_the_case_brought_is_the_work_of_the_run(
     assert check(case, left, bench)[0].ok
 
 
+USER = f".local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+PLUGIN = "[pytest11]\nlies = lies\n"
+APART_ALONE = (
+    "import subprocess, sys\n"
+    "command = [sys.executable, '-c', 'raise SystemExit(1)']\n"
+    "subprocess.run(command, env={'PYTHONPATH': '.'}, check=True)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "cmd"),
+    [
+        (
+            {f"{USER}/a.pth": "import os; os.write(1, b'held 1 passed'); os._exit(0)\n"},
+            ("python", "check.py"),
+        ),
+        ({"sitecustomize/__init__.py": LIES}, ("python", "sub/apart.py")),
+        ({"sub/helper/__init__.py": LIES}, ("python", "sub/check.py")),
+        ({"lies-1.dist-info/entry_points.txt": PLUGIN, "lies.py": LIES}, ("python", "-m", "pytest", "tests")),
+        ({"tests/__init__.py": LIES}, ("python", "-m", "pytest", "tests")),
+    ],
+    ids=["user_site", "sitecustomize", "helper", "plug_in", "package_of_tests"],
+)
+def test_nothing_of_a_run_is_imported_before_the_check(
+    case: Case, left: Path, bench: Bench, files: dict[str, str], cmd: tuple[str, ...]
+) -> None:
+    assert case.sealed is not None
+    held = {
+        "check.py": "raise SystemExit(1)\n",
+        "sub/helper.py": "",
+        "sub/check.py": "import helper\nraise SystemExit(1)\n",
+        "sub/apart.py": APART_ALONE,
+        "tests/test_it.py": "def test_it():\n    assert False\n",
+    }
+    for folder, texts in ((left, files), (case.sealed, held)):
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    (left / f"{USER}").mkdir(parents=True, exist_ok=True)
+    base = replace(
+        bench.toolchain, programs={"python": str(getattr(sys, "_base_executable", sys.executable))}
+    )
+    used = replace(bench, toolchain=base) if cmd == ("python", "check.py") else bench
+    found = check(replace(case, right=Right(sealed=(Check(cmd),))), left, used)
+    assert [(item.ok, item.void) for item in found] == [(False, False)]
+    assert "expected exit 0" in found[0].why
+
+
+def test_data_of_a_run_may_have_the_name_of_a_module(case: Case, left: Path, bench: Bench) -> None:
+    assert case.sealed is not None
+    names = ("statistics.json", "calendar.csv", "token", "check.txt")
+    for name in names:
+        (left / name).write_text("work")
+    (left / "html").mkdir()
+    (left / "html/index.html").write_text("work")
+    reads = f"assert {{open(name).read() for name in {(*names, 'html/index.html')}}} == {{'work'}}\n"
+    (case.sealed / "check.py").write_text(reads + "print('held')\n")
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
 def test_a_check_that_passes_before_a_run_is_named(case: Case, bench: Bench) -> None:
     assert passes_before(case, bench) is None
     easy = replace(case, right=Right(sealed=(Check(("true",)),)))

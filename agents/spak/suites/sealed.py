@@ -4,8 +4,8 @@ Takes the folder that a run left and a launcher; gives one Result a command. The
 has ended and lies elsewhere, so no agent can read the checks or change them. Sealed files replace whatever
 is in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
 ...) count only where the case brought them: what a run added or changed of them is taken out of the copy. So
-are compiled modules, and files that a run added where a check's own modules are looked for and that Python
-would import in place of its library.
+are compiled modules, and what a run added where a check's own modules are looked for and that Python would
+import in place of its library or of a sealed module, or that says which plug-ins are installed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,15 @@ STEERING = frozenset(
     }
 )
 """Files that change how tests are run, wherever they lie."""
-MODULES = sys.stdlib_module_names | {"pytest", "_pytest", "pluggy", "iniconfig", "packaging"}
+MODULES = sys.stdlib_module_names | {
+    *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "py", "pygments", "tomli", "exceptiongroup"),
+    *("sitecustomize", "usercustomize"),
+}
 """What a check means by these names is never a file that a run added next to it."""
+IMPORTED = frozenset({".py", ".pyc", ".so", ".pyd"})
+"""Endings of files that Python imports."""
+INSTALLED = (".dist-info", ".egg-info", ".egg")
+"""Endings of what tells Python that a package is installed, and pytest which plug-ins to load."""
 SHOWN = 2_000
 """Bytes of a failed check's output that a report shows."""
 
@@ -67,7 +74,7 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
         place.mkdir()
         if left is not None:
             copy_plain(left, place)
-            _without_steering(place, case.workspace, _places(case.sealed))
+            _without_steering(place, case.workspace, case.sealed)
         if case.sealed is not None:
             put_over(case.sealed, place)
         return [_run(item, place, bench) for item in case.right.sealed]
@@ -164,21 +171,19 @@ def put_over(source: Path, target: Path) -> None:
         goal.chmod(0o755 if found.st_mode & 0o100 else 0o644)
 
 
-def _places(files: Path | None) -> set[Path]:
-    """Where a check's modules are looked for: the workspace itself, and the folders of sealed files."""
-    found = {Path()}
-    if files is not None:
-        for path, _ in walk(files):
-            found |= set(path.relative_to(files).parents)
-    return found
-
-
-def _without_steering(place: Path, given: Path | None, places: Set[Path]) -> None:
+def _without_steering(place: Path, given: Path | None, sealed: Path | None) -> None:
     """The copy with files that steer checks as the case brought them: others are taken out."""
+    names = [] if sealed is None else [path.relative_to(sealed) for path, _ in walk(sealed)]
+    places = {Path(), *(folder for name in names for folder in name.parents)}
+    modules = {_module(name) for name in names if name.suffix == ".py"}
     for path, _ in list(walk(place)):
         name = path.relative_to(place)
         added = given is None or not os.path.lexists(given / name)
-        if path.name in STEERING or "__pycache__" in name.parts or (added and _in_place_of(name, places)):
+        if (
+            path.name in STEERING
+            or "__pycache__" in name.parts
+            or (added and _is_in_the_way(path, name, places, modules))
+        ):
             path.unlink()
     if given is None:
         return
@@ -191,10 +196,27 @@ def _without_steering(place: Path, given: Path | None, places: Set[Path]) -> Non
             shutil.copyfile(path, goal)
 
 
-def _in_place_of(name: Path, places: Set[Path]) -> bool:
-    """Whether Python would import a file, or the folder or link that it is, for a module of MODULES."""
-    module = name.parent if name.stem == "__init__" else name
-    return module.parent in places and module.name.partition(".")[0] in MODULES
+def _is_in_the_way(path: Path, name: Path, places: Set[Path], modules: Set[Path]) -> bool:
+    """Whether Python would import a file, or the folder or link that it is, for one of the check's `modules`
+    or of MODULES, or pytest would, since it is of a folder of tests; or take it for an installed package."""
+    if any(part.parent in places and part.name.endswith(INSTALLED) for part in (name, *name.parents)):
+        return True
+    if name.suffix not in IMPORTED and (name.suffix or not path.is_symlink()):
+        return False
+    module = _module(name)
+    if module == name.parent and (not name.parts[:-1] or (module in places and _is_of_tests(module))):
+        return True
+    return module in modules or (module.parent in places and module.name in MODULES)
+
+
+def _module(name: Path) -> Path:
+    """The module that a file is, by its path: its folder for `__init__`."""
+    first = name.name.partition(".")[0]
+    return name.parent if first == "__init__" else name.parent / first
+
+
+def _is_of_tests(folder: Path) -> bool:
+    return not {"test", "tests"}.isdisjoint(folder.parts)
 
 
 def _run(item: Check, place: Path, bench: Bench) -> Result:
@@ -206,7 +228,7 @@ def _run(item: Check, place: Path, bench: Bench) -> Result:
             workspace=place,
             limits=replace(bench.limits, wall_s=item.timeout_s),
             binds=bench.toolchain.binds,
-            env={"PYTHONDONTWRITEBYTECODE": "1"},
+            env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"},  # HOME is the workspace
         )
     )
     if outcome.status == "launcher":
