@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -16,6 +17,7 @@ from spak.ports import PlanRequest, Trial
 from spak.proposers import space as spaces
 from spak.proposers.history import Observation
 from spak.proposers.strategies import bayes
+from spak.proposers.strategies.search import Search
 from spak.proposers.tuner import Tuner
 
 DATA = json.loads((Path(__file__).parent / "attention_times.json").read_text())
@@ -97,3 +99,20 @@ def test_more_is_expected_beside_the_best_point_than_at_a_point_that_was_seen() 
     best = min(seen, key=lambda item: item.loss or 0.0).number
     at_seen = max(process.improvement(item.number) for item in seen)
     assert all(process.improvement(number) > at_seen for number in PARSED.neighbours(best))
+
+
+def test_a_draw_of_a_huge_space_judges_so_many_points_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+    monkeypatch.setattr(bayes._Process, "improvement", lambda process, number: judged.append(number) or 0.0)
+    huge = spaces.parse({f"P{place}": {"range": [0, 255]} for place in range(12)})
+    seen = (Observation(0, 1.0),)
+    assert bayes.draw(Search(huge, seen, (), 1, 1, 1, 1, random.Random(1))) == judged[0]
+    assert len(judged) == len(set(judged)) == bayes.POOL
+
+
+def test_the_covariance_of_two_choices_falls_with_what_lies_between_them() -> None:
+    line = bayes._line(range(256), 1.0)
+    assert len(line) == 511 and all(line[-places] == line[places] for places in range(1, 256))
+    assert line[:256] == sorted(line[:256], reverse=True) and line[255] == math.exp(-1)
+    assert bayes._line(("a", "b", "c"), 1.0) == [1.0, *[math.exp(-1)] * 4]
+    assert bayes._line((True,), 1.0) == [1.0]

@@ -43,6 +43,8 @@ NOISE = 0.01
 """Variance of a measurement, where that of the space is 1."""
 RECALLED = 120
 """Points that the model is made of at the most."""
+POOL = 2_000
+"""Points of a pool that are judged at the most; the pool has no order."""
 _SCORE = NormalDist()
 
 
@@ -61,7 +63,7 @@ def draw(search: Search) -> int | None:
         check(search.cancel)
         return model.improvement(number)
 
-    return max(pool_of(search, best[:TOP]), key=improvement, default=None)
+    return max(pool_of(search, best[:TOP])[:POOL], key=improvement, default=None)
 
 
 def _by_loss(items: Sequence[Observation]) -> list[Observation]:
@@ -98,9 +100,8 @@ class _Process:
 
     def __init__(self, space: Space, seen: Sequence[Observation], prior: Effects | None) -> None:
         self._space, self._prior = space, prior
-        tables = [_distances(choices) for choices in space.choices.values()]
-        self._whole = [[[exp(-LENGTH * at) for at in row] for row in table] for table in tables]
-        self._parts = [[[exp(-2 * LENGTH * at) for at in row] for row in table] for table in tables]
+        self._whole = [_line(choices, LENGTH) for choices in space.choices.values()]
+        self._parts = [_line(choices, 2 * LENGTH) for choices in space.choices.values()]
         self._points = [_places(space, item.number) for item in seen]
         rest = [score - self._expected(item.number) for item, score in zip(seen, scores(seen), strict=True)]
         self._mean = sum(rest) / len(rest)
@@ -130,14 +131,12 @@ class _Process:
 
     def _covariances(self, point: Sequence[int]) -> list[float]:
         """Those of a point with the points seen."""
-        whole = [table[at] for table, at in zip(self._whole, point, strict=True)]
-        parts = [table[at] for table, at in zip(self._parts, point, strict=True)]
         found = []
         for seen in self._points:
             product, total = 1.0, 0.0
-            for of_whole, of_parts, at in zip(whole, parts, seen, strict=True):
-                product *= of_whole[at]
-                total += of_parts[at]
+            for of_whole, of_parts, at, other in zip(self._whole, self._parts, point, seen, strict=True):
+                product *= of_whole[at - other]
+                total += of_parts[at - other]
             found.append((product + total / len(seen)) / 2)
         return found
 
@@ -155,14 +154,10 @@ def _places(space: Space, number: int) -> tuple[int, ...]:
     return tuple(space.choices[name].index(value) for name, value in point.items())
 
 
-def _distances(choices: Sequence[object]) -> list[list[float]]:
-    """How far two choices of a parameter are apart, from 0 to 1."""
-    count = len(choices)
-    ordered = count > 2 and all(type(choice) in (int, float) for choice in choices)
-    return [
-        [
-            0.0 if one == other else NEAR + (1 - NEAR) * abs(one - other) / (count - 1) if ordered else 1.0
-            for other in range(count)
-        ]
-        for one in range(count)
-    ]
+def _line(choices: Sequence[object], rate: float) -> list[float]:
+    """The covariance of two choices of a parameter, at the difference of their places, also one below 0."""
+    last = len(choices) - 1
+    ordered = last > 1 and all(type(choice) in (int, float) for choice in choices)
+    apart = [0.0, *(NEAR + (1 - NEAR) * places / last if ordered else 1.0 for places in range(1, last + 1))]
+    found = [exp(-rate * distance) for distance in apart]
+    return [*found, *found[:0:-1]]
