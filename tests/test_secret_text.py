@@ -25,6 +25,11 @@ SECRETS = {
     "Authorization: Bearer 9f8e7d6c5b4a": "9f8e7d6c5b4a",
     "note the ghp_" + "a1B2" * 9: "ghp_" + "a1B2" * 9,
     "//r.internal/:_authToken=n0t-2-b3": "n0t-2-b3",
+    "DB_PASS=hunter22x": "hunter22x",
+    "smtp:\n  pass: hunter22x": "hunter22x",
+    "dbPass = 'hunter22x'": "hunter22x",
+    "<pass>pa5sw0rd</pass>": "pa5sw0rd",
+    "port 6379\nrequirepass hunter22x": "hunter22x",
 }
 NONE = (
     "password: changeme123x1y",
@@ -45,6 +50,9 @@ NONE = (
     "integrity: sha512-a1b2c3d4e5f6",
     "password_min_length: 12345678",
     "password: 2024-10-01",
+    "PASS test_mm_f32x4\nPASS: conv_k3s2p1",
+    "pass matmul_m16n8k16 0.123",
+    "Second pass m16n8k16, bypass b32x4b8",
     HEADER,
 )
 

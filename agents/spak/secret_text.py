@@ -53,11 +53,13 @@ _ALONE = "|".join(
     )
 )
 _TELLING = (
-    r"pass(?:word|wd|phrase|code)?|pwd|secret(?:[_.-]?(?:access)?[_.-]?key(?:[_.-]?base)?)?|token|credentials?"
-    r"|(?:api|access|account|private|auth|encryption|signing|master|shared|webhook)[_.-]?key|_auth"
+    r"pass(?:word|wd|phrase|code)|requirepass|pwd|secret(?:[_.-]?(?:access)?[_.-]?key(?:[_.-]?base)?)?|token"
+    r"|credentials?|(?:api|access|account|private|auth|encryption|signing|master|shared|webhook)[_.-]?key|_auth"
 )
+_PASS = r"(?:\bpass|[_.-]pass|_PASS|[a-z]Pass)[\"']?\s*(?:=>|:=|[:=>])|\bPASS\s*="
+"""A line of results has the word as well: `PASS test_f32x4`, `PASS: test_f32x4`."""
 _NAMED = (
-    rf"(?i:(?:{_TELLING}))[\"']?\s*(?:=>|:=|[:=>\t ])\s*"
+    rf"(?:(?i:{_TELLING})[\"']?\s*(?:=>|:=|[:=>\t ])|{_PASS})\s*"
     r"(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"',;<>(){}\[\]]+))"
 )
 _IN_ADDRESS = r"://[^\s/:@\"'<>]*:([^\s/@\"'<>]+)@"
