@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spak.llm.redact import Redactor
 from spak.runner.secret_values import MAX_BYTES, is_public, values
 
 KEY = "\n".join(["MIIEowIBAAKCAQEAzK2vRt9", "q83bLx0Pz71nQ2mmS0aVtY4", "short"])
@@ -89,6 +90,13 @@ def test_no_pattern_takes_long() -> None:
 def test_bytes_and_large_files_have_none() -> None:
     assert values("key.p12", b"\x00\x01PASSWORD=x") == frozenset()
     assert values(".env", b"A=hunter22\n" + b"#" * MAX_BYTES) == frozenset()
+
+
+@pytest.mark.parametrize("name", ["secrets.json", ".env"])
+def test_half_of_a_surrogate_pair_is_known_as_the_file_writes_it(name: str) -> None:
+    text = '{"password": "\\ud800abc12345x"}' if name == "secrets.json" else 'PASSWORD="\\ud800abc12345x"'
+    assert values(name, text.encode()) == {"\\ud800abc12345x"}
+    assert Redactor((), values(name, text.encode())).text(f"it says {text}").count("abc12345x") == 0
 
 
 def test_certificates_are_public() -> None:

@@ -89,7 +89,9 @@ def values(name: str, data: bytes) -> frozenset[str]:
 
 
 def _cut(found: Iterable[str]) -> frozenset[str]:
-    return frozenset(value[at : at + PIECE] for value in found for at in range(0, len(value), PIECE))
+    """In pieces; half of a surrogate pair, which no text has, as files write it."""
+    texts = (value.encode("utf-8", "backslashreplace").decode() for value in found)
+    return frozenset(text[at : at + PIECE] for text in texts for at in range(0, len(text), PIECE))
 
 
 def of_git(data: bytes) -> frozenset[str]:
