@@ -14,6 +14,7 @@ BAD = {
     GOOD.replace("flags", "flag"): (3, "flag is no part of a table"),
     GOOD.replace('"builds"', "builds"): (4, "no TOML"),
     GOOD.replace("version = 1", ""): (1, "no `version = 1` at the top"),
+    GOOD.replace("version = 1", "version = true"): (1, "no `version = 1`"),
 }
 
 

@@ -19,6 +19,10 @@ from spak.commandline.table import _HEAD, KEYS, VERSION, Grammar, deeds_of, ever
 WHEN = frozenset(("any", "with", "not", "words", "does", "about", "why", "operands", "kinds"))
 """What a `when` may say."""
 _STYLES = ("", "single", "go", "words")
+_SECTIONS, _TABLES, _TEXTS = ("verbs", "groups"), ("options", "kinds"), ("operands", "flags")
+_SWITCHES = ("stops", "prints", "response", "letters", "inherit")
+_SAID = KEYS | WHEN
+_IS_TEXT, _IS_SWITCH, _IS_TABLE, _IS_WHEN = "a text", "true or false", "a table", "a list of tables"
 DEEDS = lists.names("tables", "deeds")
 """What a table may say that a program does."""
 
@@ -29,7 +33,8 @@ def problems(text: str) -> list[str]:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         return [f"no TOML: {error}"]
-    wrong = [] if found.pop("version", None) == VERSION else [f"no `version = {VERSION}` at the top"]
+    version = found.pop("version", None)
+    wrong = [] if type(version) is int and version == VERSION else [f"no `version = {VERSION}` at the top"]
     heads = {head[1].strip('"') for head in _HEAD.finditer(text)}
     for name, section in found.items():
         if not isinstance(section, Mapping):
@@ -38,12 +43,48 @@ def problems(text: str) -> list[str]:
         if name not in heads:
             wrong.append(f"[{name}] does not begin a line of its own")
         try:
-            wrong += [f"{name}: {item}" for item in _section(section)]
+            wrong += [f"{name}: {item}" for item in [*_mistyped(section)] or _section(section)]
             if not wrong:
                 wrong += itertools.chain(*map(_grammar, every(made(name, section))))
-        except (KeyError, ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
+        except RecursionError:
+            wrong.append(f"{name}: nested too deeply")
+        except (KeyError, ValueError, TypeError, AttributeError, re.error) as error:
             wrong.append(f"{name}: {error}")
     return wrong
+
+
+def _mistyped(said: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """The values that are of another type than their key has, at any depth."""
+    for key, value in said.items():
+        where = f"{above}{key}"
+        if key in _SECTIONS or key in _TABLES:
+            if not isinstance(value, Mapping):
+                yield f"{where} has to be {_IS_TABLE}"
+                continue
+            for name, inner in value.items():
+                if key in _SECTIONS and isinstance(inner, Mapping):
+                    yield from _mistyped(inner, f"{name}: ")
+                elif key in _SECTIONS or not _is_text(inner):
+                    yield f"{where}: {name} has to be {_IS_TABLE if key in _SECTIONS else _IS_TEXT}"
+        elif key == "when":
+            if not (isinstance(value, list) and all(isinstance(item, Mapping) for item in value)):
+                yield f"{where} has to be {_IS_WHEN}"
+            else:
+                for item in value:
+                    yield from _mistyped(item, f"{above}`when`: ")
+        elif key in _SWITCHES and type(value) is not bool:
+            yield f"{where} has to be {_IS_SWITCH}"
+        elif (
+            key in _SAID
+            and key not in _SWITCHES
+            and not (isinstance(value, str) or (key in _TEXTS and _is_text(value)))
+        ):
+            yield f"{where} has to be {_IS_TEXT}"
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text, or a list of texts."""
+    return all(isinstance(item, str) for item in (value if isinstance(value, list) else [value]))
 
 
 def _section(section: Mapping[str, Any]) -> Iterator[str]:
@@ -58,14 +99,14 @@ def _grammar(grammar: Grammar) -> Iterator[str]:
     changed = [when.changes.get("kinds", {}) for when in grammar.when] + [grammar.kinds]
     named = set().union(*changed)
     for when in grammar.when:
-        for option in (when.given | when.missing) - set(grammar.options):
+        for option in sorted((when.given | when.missing) - set(grammar.options)):
             yield f"{grammar.name}: `when` names {option}, which is no option of it"
     for kind in itertools.chain(*kinds_of(grammar).values(), *(kinds.values() for kinds in changed)):
         if kind.name not in KINDS and kind.name not in named:
             yield f"{grammar.name}: {kind.name} is no kind"
         if kind.name == "match" and (why := _wrong(kind.detail)):
             yield f"{grammar.name}: {kind.detail}: {why}"
-    for option in (grammar.one_of | grammar.needs | grammar.ends) - set(grammar.options):
+    for option in sorted((grammar.one_of | grammar.needs | grammar.ends) - set(grammar.options)):
         yield f"{grammar.name}: {option} is no option of it"
     for deed in sorted((deeds_of(grammar) | {grammar.otherwise}) - DEEDS):
         yield f"{grammar.name}: {deed} is no deed"
