@@ -146,8 +146,11 @@ def test_a_killed_experiment_of_several_runs_at_a_time_leaves_nothing_that_holds
     assert "ledger.busy" not in found[-1].out
 
 
-def test_a_budget_of_runs_holds_for_several_at_a_time_and_more_of_it_goes_on(cli: Cli, suite: Path) -> None:
-    done = cli("eval", "good.spak", "--suite", "s", "--budget-runs", "1", "--jobs", "3", *ALL)
+def test_a_budget_of_runs_holds_for_several_at_a_time_and_more_of_it_goes_on(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    budget = ("--budget-runs", "1", "--budget-tokens", "90000", "--budget-s", "3600")
+    done = cli("eval", "good.spak", "--suite", "s", *budget, "--jobs", "3", *ALL)
     assert done.json["stopped"] == "runs"
     assert [row["outcome"] for row in done.json["cells"]].count("pass") == 1
     name = done.json["experiment"]
@@ -158,6 +161,9 @@ def test_a_budget_of_runs_holds_for_several_at_a_time_and_more_of_it_goes_on(cli
         assert (refused.code, refused.error) == (2, "usage.arguments")
     more = cli("eval", "--resume", name, "--budget-runs", "9", "--json")
     assert (more.code, [row["outcome"] for row in more.json["cells"]]) == (0, ["pass"] * 3)
+    records = map(json.loads, (tmp_path / ".spak/evals" / name / "trace.jsonl").read_text().splitlines())
+    budgets = [record["body"] for record in records if record["kind"] == "budget"]
+    assert budgets == [{"runs": 9, "tokens": 90000, "cost_nanousd": 0, "seconds": 3600.0}]
 
 
 def test_a_case_that_is_changed_meanwhile_is_no_result(cli: Cli, suite: Path, tmp_path: Path) -> None:

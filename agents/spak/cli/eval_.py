@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -95,8 +96,9 @@ def command(
         common.fixed_by_plan("specs", "folder", "n", "backend", "splits", "non_inferior")
         experiment = Experiment.read(place, named)
         suite = reopened(experiment.plan)
-    more = budget if named is not None and budget != Budget() else None
-    carry_out(experiment, suite, place, root, jobs, timeout, more)
+        given = {name: value for name, value in asdict(budget).items() if value}
+        budget = replace(experiment.budget, **given)  # a limit that is not given again holds on
+    carry_out(experiment, suite, place, root, jobs, timeout, budget)
     return reported(experiment, root, junit, html, as_json)
 
 
