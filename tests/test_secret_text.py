@@ -53,6 +53,9 @@ NONE = (
     "PASS test_mm_f32x4\nPASS: conv_k3s2p1",
     "pass matmul_m16n8k16 0.123",
     "Second pass m16n8k16, bypass b32x4b8",
+    "tokens\ttoken m16n8k16\ntoken\tb32x4b8",
+    '{"next_token": "abc123def", "nextPageToken": "q1w2e3r4t5"}',
+    "pad_token: t0k3n1x9, continuation-token=a1b2c3d4",
     HEADER,
 )
 

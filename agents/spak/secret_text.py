@@ -56,10 +56,17 @@ _TELLING = (
     r"pass(?:word|wd|phrase|code)|requirepass|pwd|secret(?:[_.-]?(?:access)?[_.-]?key(?:[_.-]?base)?)?|token"
     r"|credentials?|(?:api|access|account|private|auth|encryption|signing|master|shared|webhook)[_.-]?key|_auth"
 )
+_BEFORE_A_SPACE = _TELLING.replace("|token", "")
+"""Names that a value may follow without a sign, as in `requirepass hunter22x`; not so in `token m16n8k16`."""
+_OF_A_LIST = (
+    r"(?i:\b(?:next|prev\w*|page|continuation|sync|start|stop|end|first|last|pad|[bceu]os|unk|mask|sep|cls|special)"
+    r"[_.-]?(?:page[_.-]?)?token[\"']?\s*[:=]\s*[\"']?[^\s\"',;]*)"
+)
+"""Where the next part of a list begins, or a sign of a model's vocabulary, which are no secrets."""
 _PASS = r"(?:\bpass|[_.-]pass|_PASS|[a-z]Pass)[\"']?\s*(?:=>|:=|[:=>])|\bPASS\s*="
 """A line of results has the word as well: `PASS test_f32x4`, `PASS: test_f32x4`."""
 _NAMED = (
-    rf"(?:(?i:{_TELLING})[\"']?\s*(?:=>|:=|[:=>\t ])|{_PASS})\s*"
+    rf"(?:(?i:{_TELLING})[\"']?\s*(?:=>|:=|[:=>])|(?i:{_BEFORE_A_SPACE})[\t ]|{_PASS})\s*"
     r"(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"',;<>(){}\[\]]+))"
 )
 _IN_ADDRESS = r"://[^\s/:@\"'<>]*:([^\s/@\"'<>]+)@"
@@ -74,7 +81,7 @@ _NO_VALUE = (
 def _patterns() -> tuple[Any, Any]:
     import re2  # takes a while to load
 
-    found = re2.compile(f"({_ALONE})|{_NAMED}|{_IN_ADDRESS}|{_BEARER}".encode())
+    found = re2.compile(f"{_OF_A_LIST}|({_ALONE})|{_NAMED}|{_IN_ADDRESS}|{_BEARER}".encode())
     return found, re2.compile(_NO_VALUE)
 
 
