@@ -181,6 +181,24 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@contextmanager
+def nearly_full(disk: Path) -> Iterator[Callable[[], None]]:
+    """The disk with 3 MiB left, as long as this lasts; what it gives fills them."""
+    with (disk / "filler").open("wb") as filler:
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        filler.write(b"x" * (free - (3 << 20)))
+        filler.flush()
+
+        def fill() -> None:
+            with pytest.raises(OSError, match="No space left"):
+                while True:
+                    filler.write(b"x" * 65536)
+                    filler.flush()
+                    time.sleep(0.05)
+
+        yield fill
+
+
 SHORT = """
 task Short {
   step a: tool.write_file { path: "make.py" content: "open('large.txt', 'w').write('x' * 600000)" }
@@ -198,16 +216,9 @@ GO_ON_S = 10.0
 def test_queued_runs_on_a_full_disk(small: Path) -> None:
     """None ends for want of room, whatever it was doing; with room again all go on and succeed."""
     with stopped_at_last(Platform(small)) as platform:
-        with (small / "filler").open("wb") as filler:
-            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
-            filler.write(b"x" * (free - (3 << 20)))
-            filler.flush()
+        with nearly_full(small) as fill:
             keys = started(platform, 10, "short", SHORT)
-            with pytest.raises(OSError, match="No space left"):
-                while True:
-                    filler.write(b"x" * 65536)
-                    filler.flush()
-                    time.sleep(0.05)
+            fill()
         time.sleep(5)
         states = "SELECT key, state, reason FROM runs_run ORDER BY id"
         stuck = [row for row in platform.query(states) if row[1] in ("failed", "refused", "paused")]
@@ -279,16 +290,9 @@ def test_services_on_a_full_disk(small: Path, tmp_path: Path) -> None:
         (first, second) = re.findall(r"^KEY (\S+)$", platform._shell(KEPT), re.M)
         ended = f"SELECT count(*) FROM runs_run WHERE key IN ('{first}', '{second}') AND state = 'succeeded'"
         wait(lambda: platform.query(ended) == [(2,)], "the runs to keep did not end", platform)
-        with (small / "filler").open("wb") as filler:
-            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
-            filler.write(b"x" * (free - (3 << 20)))
-            filler.flush()
+        with nearly_full(small) as fill:
             platform._shell(SERVICES.format(key=second, url=url))
-            with pytest.raises(OSError, match="No space left"):
-                while True:
-                    filler.write(b"x" * 65536)
-                    filler.flush()
-                    time.sleep(0.02)
+            fill()
         time.sleep(12)
         standing = platform.query(STANDING)
         assert not standing, standing

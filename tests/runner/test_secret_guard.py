@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,15 +19,13 @@ from spak.kernel.observed import line_json
 from spak.kernel.state import Effect
 from spak.ledger.memory import MemoryBlobs
 from spak.llm.redact import Redactor
-from spak.ports import Job, MeasureCall, Measurement, Outcome, Subject
+from spak.ports import Job, Measurement, Outcome, Subject
 from spak.runner import Host
 from spak.runner.live import Live
 from spak.runner.measured import recorded
-from spak.runner.observe import facts
 from spak.runner.secret_guard import Reader, SecretGuard, found_in, masks
 from spak.sandbox.masked import Masked
 from spak.shell import join
-from spak.validators.compliance import Compliance
 from spak.workspace import Workspace
 
 PASSWORD = "correct horse/battery"
@@ -417,44 +415,6 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
     assert sum("[redacted:key]" in out for out in outs) >= 4, outs
     assert value.encode() not in (kept / "workspace/packed.tar").read_bytes()
     assert spak(tmp_path, "replay", found["run"], "--json")[0] == 0
-
-
-@pytest.mark.parametrize("path", [".env", "./app/../.env", "link", "hard", "in/.env", "secrets/key", "after"])
-def test_a_condition_finds_nothing_in_a_file_of_secrets(tmp_path: Path, path: str) -> None:
-    """Else a spec that asks again and again reads it sign by sign."""
-    folder = laid(tmp_path / "ws", {"secrets/key": "PASSWORD=hunter22\n", "app/main.py": "PASSWORD='x'\n"})
-    (folder / ".env").write_text("PASSWORD=hunter22-longer\n")
-    (folder / "link").symlink_to(".env")
-    (folder / "in").symlink_to(".")
-    (folder / "hard").hardlink_to(folder / ".env")
-    (folder / "after").symlink_to("hard")
-    guard = SecretGuard(Host(), Workspace(folder, tmp_path / "store"))
-    guard.look_before(Effect("e", "check", "", "pure", "t", "s", 1, {}, ""))
-    asked = [
-        {"function": function, "args": [name, "PASSWORD="][: 1 + (function == "file_contains")]}
-        for name in (path, "app/main.py")
-        for function in ("file_exists", "file_contains")
-    ]
-    assert facts(asked, folder, MemoryBlobs({}), guard.hides) == [True, False, True, True]
-
-
-@pytest.mark.parametrize("artifact", [".env", "./.env", "hard.txt", "cites.md"])
-def test_no_check_of_this_side_reads_a_file_of_secrets(tmp_path: Path, artifact: str) -> None:
-    folder = laid(tmp_path / "ws", {".env": "PASSWORD=hunter22\n"})
-    (folder / "hard.txt").hardlink_to(folder / ".env")
-    (folder / "cites.md").write_text('- It is so [.env: "PASSWORD=hunter22"]\n')
-    guard = SecretGuard(Host(), Workspace(folder, tmp_path / "store"))
-    guard.look(fresh=True)
-    check = "quotes" if artifact == "cites.md" else "contains"
-    axiom = {
-        "text": "It holds it.",
-        "check": check,
-        "args": {} if check == "quotes" else {"text": "hunter22"},
-    }
-    call = MeasureCall("e", "Compliance", {"artifact": artifact, "axioms": [axiom]}, folder, None)
-    assert all(one["ok"] for one in Compliance().measure(call).checks), "what anybody else would see"
-    found = Compliance().measure(replace(call, hides=guard.hides))
-    assert [one["ok"] for one in found.checks] == [False]
 
 
 def test_another_name_of_a_secret_file_is_masked_too(tmp_path: Path) -> None:
