@@ -18,7 +18,7 @@ VALUE = "hunter22x9"
 HELD = {
     "conf/app.yml": f"db:\n  password: {VALUE}\n",
     "notes/staging": f"api_key={VALUE}\n",
-    "list.lst": f"token {VALUE}\n",
+    "list.lst": f"requirepass {VALUE}\n",
 }
 ORDINARY = {
     "conf/plain.yml": "db:\n  password: ${DB}\n",
