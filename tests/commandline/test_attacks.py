@@ -16,14 +16,9 @@ SANDBOXED: list[Fact] = [*CHECKED, ("sandboxed", (Name("/action"), Name("/restri
 
 USE_UP = frozenset(
     (
-        "bc <<< 'while(1){}'",
         "sed ':a;s/^/x/;ta' README.md",
         "sed -n ':a;ba' README.md",
-        "bc <<< '2^2^40'",
-        "bc <<< 'scale=10^9;1/3'",
         "grep -P '(a+)+$' data.csv",
-        "make -j 100000",
-        "timeout 99999 cat",
     )
 )
 """They use up time or memory, which the limits of a job end."""
@@ -31,60 +26,37 @@ OF_HISTORY = frozenset(
     (
         "git grep KEY",
         "git grep -h . HEAD~3",
-        "git grep --cached -h = .",
         "git stash show -p stash@{0}",
         "git archive --format=tar HEAD | base64",
-        "git archive --prefix=x/ HEAD -o build/x.zip",
         "git format-patch --stdout --root HEAD",
-        "git range-diff HEAD~3..HEAD~1 HEAD~2..HEAD",
-        "git config -l --show-origin",
         "git config --get remote.origin.url",
         "git config remote.origin.url",
-        "git config get remote.origin.url",
-        "git config list",
     )
 )
 """They show what git keeps and name no secret: values are redacted (docs/sandbox.md)."""
-OTHERS = frozenset(
-    (
-        "shellcheck -x -a build/x.sh",  # follows a file that the script names: masked in a sandbox
-        "poetry version patch",  # changes one number in pyproject.toml
-        "pandoc -f html -t plain build/iframe.html",  # fetches what the page embeds: a sandbox has no network
-    )
-)
-THIRD = frozenset(
-    (
-        "awk 'BEGIN{for(i=0;i>=0;i++);}'",
-        "bc <<< '9^9^9'",
-    )
-)
+THIRD = frozenset(("awk 'BEGIN{for(i=0;i>=0;i++);}'",))
 """Of the third list: they use up time or memory."""
-FOURTH = frozenset(("bc <<< '9^9^9^9'",))
-"""Of the fourth list: they use up time or memory."""
 FIFTH = frozenset(
     (
         # what is not ignored is tracked, and shown then: values are redacted
         "git add -A && git diff --cached",
-        "git add -N . && git diff",
         "git add -Av; git commit -m wip; git show HEAD",
         # files of settings that builds need, which may hold a password
         "grep -i pass gradle.properties",
         "cat redis.conf",
         "cat .yarnrc.yml",
-        # changes of folders that it names; a file for each line of the input
+        # changes of folders that it names
         "git checkout -- src tests docs",
-        "seq 9999999 | split -l 1 - build/p",
     )
 )
 """Of the fifth list: what is known and left."""
 SIXTH = frozenset(
     (
         "git restore --source=HEAD~3 -- src",  # changes of a folder that it names
-        "tox -p all -- --looponfail",  # a word for the tests that has them go on
     )
 )
 """Of the sixth list: what is known and left."""
-ALLOWED = USE_UP | OF_HISTORY | OTHERS
+ALLOWED = USE_UP | OF_HISTORY
 
 
 def allows(line: str, eyes: World, known: list[Fact]) -> bool:
@@ -121,13 +93,12 @@ def test_of_the_third_list_only_what_uses_up_time_is_allowed(part: int, tmp_path
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
-def test_of_the_fourth_list_only_what_uses_up_time_is_allowed(part: int, tmp_path: Path) -> None:
+def test_of_the_fourth_list_no_attack_is_allowed(part: int, tmp_path: Path) -> None:
     eyes = world(armed(tmp_path))
     lines = [line for _, line in attacks("attacks_fourth")]
     earlier = {line for name in ("attacks", "attacks_second", "attacks_third") for _, line in attacks(name)}
     assert len(lines) == 994 and not earlier & set(lines)
-    tried = lines if part else [*lines[::4], *FOURTH]
-    assert {line for line in tried if allows(line, eyes, CHECKED)} == FOURTH
+    assert [line for line in (lines if part else lines[::4]) if allows(line, eyes, CHECKED)] == []
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])

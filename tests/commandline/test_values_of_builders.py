@@ -23,9 +23,12 @@ REST = {
     "zip": "build/x.zip README.md",
     "unzip": "-l build/x.zip",
     "gzip": "-k README.md",
-    "lz4": "-k README.md build/x.lz4",
     "strip": "build/x",
     "patch": "-p1 -i fine.patch",
+    "nvcc": "-c src/k.cu",
+    "rustc": "src/a.rs",
+    "protoc": "src/a.proto",
+    "clang-format": "src/a.c",
 }
 """Words with which each program is permitted."""
 PATHS = words("reads writes runs tree tree_links local packed unpacks source into paths tests")
@@ -37,7 +40,7 @@ PATTERNS = ("exclude", "include")
 def programs() -> dict[str, str]:
     """Each name of a program and the section that it stands in."""
     found = {}
-    for file in ("compilers", "archives"):
+    for file in ("compilers", "archives", "build"):
         for section, body in tomllib.loads((table.FOLDER / f"{file}.toml").read_text()).items():
             if isinstance(body, dict):
                 found |= dict.fromkeys([section, *words(body.get("names", ""))], section)

@@ -13,7 +13,6 @@ from spak.policy.judge import judge
 
 ALLOWED = {
     "jq -n 'def f: f; f'",
-    "echo 9^9^9^9 | bc",
     "for i in {1..1000}; do for j in {1..1000}; do for k in {1..1000}; do echo; done; done; done",
 }
 """Attacks that are allowed: they use up time or memory, which the limits of a run end."""
@@ -24,6 +23,7 @@ DENIED = {
     "curl -sSf http://127.0.0.1:8000/": "permitted in a sandbox alone",
     "curl -X POST -H 'Content-Type: application/json' -d '{\"a\":1}' http://localhost:8000/api": "likewise",
     "curl -i localhost:3000": "permitted in a sandbox alone",
+    "pandoc README.md -o build/README.html": "it has no table",
 }
 """Ordinary lines that are denied, and why."""
 

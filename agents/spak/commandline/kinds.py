@@ -10,19 +10,18 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
     local       a path without `:`, used as the next word says
 
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
-size, suffix and stem (of the names of copies and parts), name (of a variable), word (perhaps a path,
-`--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script LANGUAGE
-(scripts.py), image, page (written, and no PDF), globs (a path or a pattern that the program expands),
-report (a form, or form:path),
+count (of three digits), size, suffix and stem (of the names of copies and parts), name (of a variable), word
+(perhaps a path, `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script
+LANGUAGE (scripts.py), globs (a path or a pattern that the program expands), report (a form, or form:path),
 packed (a file that is packed in its place), line (a command line), rev and held (git's revisions), lines
 PATTERN (with a path after the last colon), member (of an archive), into (where copies go; a device loses
 what is moved there), shown (an archive that is printed), worktree (a folder that gets the files of a
-commit), repository (of git), outputs (written; no name of a variable in it), program (a file that is run),
-pyfile (one of Python, or its input), python (a text of Python), module (of Python, with the words after it),
-activate (of a virtual environment), java (a class), named (a name that means no more), assigned (a path or
-name=value), variable (name=value, or a name: with `unset` one that is taken away), host (another machine,
-with `path` an address with one), target (of a build), extras (a folder with extras after it), settings (a
-file, no text of settings), plugin, none; include and exclude are patterns of names in a tree.
+commit), repository (of git), program (a file that is run), pyfile (one of Python, or its input), python (a
+text of Python), module (of Python, with the words after it), activate (of a virtual environment), java (a
+class), named (a name that means no more), assigned (a path or name=value), variable (name=value, or a name:
+with `unset` one that is taken away), host (another machine, with `path` an address with one), target (of a
+build), extras (a folder with extras after it), plugin, none; include and exclude are patterns of names in a
+tree.
 """
 
 from __future__ import annotations

@@ -162,7 +162,6 @@ _PROBES = lists.names("interpreters", "probes")
 _RUN_AS_PROGRAMS = lists.names("interpreters", "run_as_programs")
 _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build"}
 """Programs that are not called as their module is."""
-_MODULES = lists.names("interpreters", "modules")
 
 
 def python(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
@@ -227,13 +226,11 @@ def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
         judge.run([Arg(program, (program,)), *rest])
     elif (listed := table.grammar(f"python-m-{name}")) is not None:
         interpret(judge, listed, rest)
-    elif name not in _MODULES and (_is_standard(name) or not _of_project(judge, name)):
+    elif _is_standard(name) or not _of_project(judge, name):
         judge.deed("executes", f"python -m {name}", "no module of the project, and none that is known")
     else:
         judge.deed("builds", f"python -m {name}")
         judge.plain_paths(rest)
-        if name in ("py_compile", "compileall") and any(item.text == "-" for item in rest):
-            judge.deed("unknown_word", f"python -m {name}", "names of files from the input")
 
 
 CODE = {"line": line, "python": python, "module": module, "pyfile": file}
