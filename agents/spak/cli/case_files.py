@@ -10,13 +10,13 @@ import os
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from spak import canon
 from spak.errors import SuiteError, UsageError
+from spak.files.scratch import Scratch
 from spak.suites import Case, Right
 from spak.suites.model import RECORDING, STATES, WORKSPACE
 from spak.suites.sealed import copy_plain
@@ -81,8 +81,8 @@ def _restore(folder: Path, run: str, r3: str, target: Path) -> None:
     from spak.ledger.files import FileLedgers
     from spak.workspace import Workspace
 
-    with tempfile.TemporaryDirectory(prefix="spak-keep-") as aside:
-        place = Workspace(Path(aside) / "workspace", Path(aside) / "store")
+    with Scratch("keep") as aside:
+        place = Workspace(aside / "workspace", aside / "store")
         reader = FileLedgers(folder.parent).reader(run)
         try:
             place.draw_on(reader.blobs)
@@ -96,7 +96,7 @@ def _restore(folder: Path, run: str, r3: str, target: Path) -> None:
         finally:
             reader.close()
         target.mkdir()
-        copy_plain(Path(aside) / "workspace", target)
+        copy_plain(aside / "workspace", target)
     if not any(target.iterdir()):
         target.rmdir()
 
@@ -137,8 +137,8 @@ def _commit(named: str, target: Path) -> None:
     folder, _, ref = named.rpartition("@")
     if not folder or not ref or ref.startswith("-"):
         raise UsageError("usage.arguments", f"{GIT}{named} is not git:DIR@REF", "for example git:.@v1.2")
-    with tempfile.TemporaryDirectory(prefix="spak-keep-") as aside:
-        archive = Path(aside) / "commit.tar"
+    with Scratch("keep") as aside:
+        archive = aside / "commit.tar"
         done = subprocess.run(
             ["git", "-C", folder, "archive", "--format=tar", f"--output={archive}", ref],
             capture_output=True, text=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL,

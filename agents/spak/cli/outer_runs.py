@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from spak import canon, config, data
 from spak.cli import common
 from spak.cli.cells import Cells
 from spak.errors import OuterError, UnavailableError, UserError
+from spak.files.scratch import Scratch
 from spak.lang import ast
 from spak.lang.imports import settings_of
 from spak.ledger.private import open_file
@@ -89,8 +89,7 @@ def evolved(
     cases = {case.name: case for case in suite.of(("train",))} if suite is not None else {}
     if not cases:
         raise OuterError("outer.no_cases", "evolution needs cases in the split train", "--suite DIR")
-    with tempfile.TemporaryDirectory(prefix="spak-evolve-") as made:
-        place = Path(made)
+    with Scratch("evolve") as place:
         (place / "empty").mkdir()
         copy_policy(spec, place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,8 +100,8 @@ def measure_command(
     measured, 6 when it stopped before."""
     import time
 
+    from spak.files.scratch import Scratch
     from spak.spaces import measure
-    from spak.validators import launch
 
     template = template or file.with_name(f"{file.stem}_template.c")
     space = space or file.with_name(f"{file.stem}_space.json")
@@ -123,10 +122,10 @@ def measure_command(
             shown = time.monotonic() + REPORT_S
             common.say(_course(progress))
 
-    with tempfile.TemporaryDirectory(dir=launch.scratch()) as folder:
+    with Scratch("problem") as folder:
         try:
             late = (lambda: False) if ends is None else (lambda: time.monotonic() >= ends)
-            done = measure.measure(task, _place(Path(folder)), path, report, late)
+            done = measure.measure(task, _place(folder), path, report, late)
         except KeyboardInterrupt:
             common.say("interrupted")
     whole = done is not None and done.done == done.header.points
@@ -196,7 +195,8 @@ def _document(path: Path, progress: Progress | None, whole: bool) -> dict[str, A
 
 def _findings(data: bytes, source: str, name: str) -> list[Found]:
     from spak import config
-    from spak.validators import VALIDATORS, launch
+    from spak.files.scratch import Scratch
+    from spak.validators import VALIDATORS
     from spak.validators.problems import check, decoded
     from spak.validators.problems.fault import ProblemFault
 
@@ -205,11 +205,9 @@ def _findings(data: bytes, source: str, name: str) -> list[Found]:
     except ProblemFault as fault:
         return [check.Found("error", fault.code, fault.detail)]
     settings = config.settings()
-    with tempfile.TemporaryDirectory(dir=launch.scratch()) as folder:
-        Path(folder).chmod(0o755)
-        bench = check.Bench(
-            config.box(settings), config.toolchain(settings.binds), settings.limits, Path(folder)
-        )
+    with Scratch("problem") as folder:
+        folder.chmod(0o755)
+        bench = check.Bench(config.box(settings), config.toolchain(settings.binds), settings.limits, folder)
         found = check.check(text, bench)
         if source and not any(item.severity == "error" for item in found):
             found += check.kernel(text, source, bench, VALIDATORS["CpuProfiler"](), name)

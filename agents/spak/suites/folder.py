@@ -23,6 +23,7 @@ import orjson
 
 from spak.canon import content_hash
 from spak.errors import SuiteError, UserError
+from spak.files.scratch import Scratch
 from spak.llm.recorded import contents, read
 from spak.program.semantics import BY_VERSION
 from spak.suites import sealed
@@ -248,8 +249,8 @@ def passes_before(case: Case, bench: sealed.Bench) -> Problem | None:
     if validator is not None and validator["name"] not in (bench.validators or {}):
         return Problem(case.name, "suite.check", f"there is no validator {validator['name']}")
     if validator is not None and not case.right.sealed and not case.right.passes_before:
-        with tempfile.TemporaryDirectory(prefix="spak-sealed-") as empty:
-            for place in (Path(empty), case.workspace):
+        with Scratch("sealed") as empty:
+            for place in (empty, case.workspace):
                 if place is not None and sealed.passed(sealed.validate(case, place, bench)):
                     words = "an empty workspace" if place != case.workspace else _BEGINS_WITH
                     return Problem(case.name, "suite.passes_before", f"its validator passes on {words}")

@@ -15,13 +15,13 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from spak.files import beneath
+from spak.files.scratch import Scratch
 from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
 from spak.suites.model import Case, Check, walk
 
@@ -69,8 +69,8 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
     """The case's sealed checks on the folder that a run left; None is an empty workspace."""
     if not case.right.sealed:
         return []
-    with tempfile.TemporaryDirectory(prefix="spak-sealed-") as name:
-        place = Path(name) / "ws"
+    with Scratch("sealed") as folder:
+        place = folder / "ws"
         place.mkdir()
         if left is not None:
             copy_plain(left, place)
@@ -88,8 +88,8 @@ def validate(case: Case, left: Path, bench: Bench) -> list[Result]:
     validator = (bench.validators or {}).get(wanted["name"])
     if validator is None:
         return [Result(wanted["name"], False, "no such validator", void=True)]
-    with tempfile.TemporaryDirectory(prefix="spak-sealed-") as name:
-        place = Path(name) / "ws"
+    with Scratch("sealed") as folder:
+        place = folder / "ws"
         place.mkdir()
         copy_plain(left, place)
         found = validator.measure(

@@ -11,16 +11,14 @@ import hashlib
 import json
 import shutil
 import subprocess
-import tempfile
 import time
-import weakref
 from pathlib import Path
 
 from spak import data
 from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
+from spak.files.scratch import Scratch
 from spak.ports import Toolchain
-from spak.validators import launch
 from spak.validators.cpu_candidate import Interpreter
 from spak.validators.problems import Prototype
 
@@ -43,9 +41,9 @@ class Workshop:
     """A private folder with the compiled driver; the peak is measured once and on demand again."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="spak-cpu-", dir=launch.scratch()))
+        self._scratch = Scratch("cpu")
+        self.folder, self.close = self._scratch.path, self._scratch.close
         self.folder.chmod(0o755)  # the sandbox's uid reads the driver
-        self.close = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self._peak = self._loads = 0
         self._interpreters: dict[str, Interpreter] = {}
 

@@ -21,7 +21,6 @@ import itertools
 import json
 import math
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spak import canon
+from spak.files.scratch import Scratch
 from spak.kernel.metric_decision import DEFAULTS
 from spak.ports import MIB, MeasureCall, Measurement, Subject
 from spak.validators import cuda_nvml, launch, pairs, problems
@@ -181,7 +181,7 @@ class _Bench:
     def open(self) -> None:
         """Start the problem's own sandbox. Raises: ProblemFault."""
         assert self.call.launcher is not None
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(dir=launch.scratch())))
+        folder = self._stack.enter_context(Scratch("cuda"))
         folder.chmod(0o755)
         text = problems.text_of(self.call.options["problem"], self.call.problems)
         session = problems.opened(

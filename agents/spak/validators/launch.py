@@ -8,7 +8,6 @@ validator answers these alike. It judges no exit code and no output.
 from __future__ import annotations
 
 import posixpath
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,6 @@ from typing import Any
 
 from spak.ports import Heard, Job, Launcher, MeasureCall, Measurement, Outcome, Toolchain
 
-HIDDEN = ("/dev", "/proc", "/sys", "/ws")
-"""Folders of which a sandbox has its own: what the host has there cannot be shown to a job."""
 NO_LAUNCHER = "no launcher was given; nothing runs outside a sandbox"
 
 
@@ -114,12 +111,6 @@ def unavailable(program: str) -> Measurement:
 def program(call: MeasureCall, name: str) -> str:
     """The path of a toolchain program inside the sandbox, or an empty string."""
     return (call.toolchain or Toolchain()).programs.get(name, "")
-
-
-def scratch() -> str:
-    """For files that a job is shown: the folder of temporary files, `/var/tmp` instead of a HIDDEN one."""
-    place = Path(tempfile.gettempdir())
-    return "/var/tmp" if any(place.is_relative_to(hidden) for hidden in HIDDEN) else str(place)
 
 
 def tail(data: bytes, size: int = 400) -> str:

@@ -21,7 +21,6 @@ import math
 import random
 import secrets
 import statistics
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.errors import UsageError
+from spak.files.scratch import Scratch
 from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, MeasureCall, Measurement, Outcome, Subject
@@ -149,8 +149,7 @@ class _Evaluation:
         self._command()
         self.files["source"] = self._content(self.options["source"])
         self.files["fixed"] = self._fixed()
-        place = tempfile.TemporaryDirectory(prefix="spak-metric-", dir=launch.scratch())
-        folder = Path(stack.enter_context(place))
+        folder = stack.enter_context(Scratch("metric"))
         folder.chmod(0o755)
         candidate = self._side(folder, "candidate", self.files["source"])
         role = self.options.get("role", "candidate")

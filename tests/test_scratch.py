@@ -1,0 +1,114 @@
+"""Temporary folders: removed by their owner, and by the next process where their owner was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spak.files import scratch
+from spak.files.scratch import Scratch
+
+HOLDS = """
+import sys, time
+from spak.validators.cpu_build import Workshop
+workshop = Workshop()
+print(workshop.folder, flush=True)
+time.sleep(600)
+"""
+STARTS = "from spak.validators.cpu_build import Workshop; Workshop()"
+
+
+def _held(top: Path) -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS],
+        env={**os.environ, "TMPDIR": str(top)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_what_a_killed_measurement_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    process, folder = _held(tmp_path)
+    try:
+        again = [sys.executable, "-c", STARTS]
+        subprocess.run(again, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
+        assert list(tmp_path.iterdir()) == [folder]  # in use: nobody else's to remove
+    finally:
+        _end(process)
+    assert folder.is_dir()
+    subprocess.run(again, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(tmp_path))
+    return tmp_path
+
+
+def test_folder_is_private_and_goes_at_the_end_of_its_block(top: Path) -> None:
+    with Scratch("word") as folder:
+        assert folder.parent == top and folder.stat().st_mode & 0o777 == 0o700
+        (folder / "file").write_text("text")
+    assert list(top.iterdir()) == []
+
+
+def test_sweep_removes_nothing_but_its_own_folders(top: Path) -> None:
+    (top / "other").mkdir()
+    (top / f"{scratch.PREFIX}file").write_text("a file of that name")
+    (top / f"{scratch.PREFIX}link").symlink_to(top / "other")
+    (top / f"{scratch.PREFIX}left").mkdir()
+    with Scratch("used") as folder:
+        scratch.sweep(top)
+        assert folder.is_dir()
+    names = {path.name for path in top.iterdir()}
+    assert names == {"other", f"{scratch.PREFIX}file", f"{scratch.PREFIX}link"}
+
+
+def test_sweep_leaves_folders_of_other_users(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (top / f"{scratch.PREFIX}left").mkdir()
+    monkeypatch.setattr(scratch.os, "geteuid", lambda: os.getuid() + 1)
+    scratch.sweep(top)
+    assert (top / f"{scratch.PREFIX}left").is_dir()
+
+
+def test_sweep_of_a_missing_folder_is_nothing(tmp_path: Path) -> None:
+    scratch.sweep(tmp_path / "missing")
+
+
+def test_folder_that_is_swept_before_its_lock_is_made_again(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = scratch.tempfile.mkdtemp
+    lost: list[str] = []
+
+    def first_is_swept(**words: str) -> str:
+        name = made(**words)
+        if not lost:
+            lost.append(name)
+            scratch.sweep(top)
+        return name
+
+    monkeypatch.setattr(scratch.tempfile, "mkdtemp", first_is_swept)
+    with Scratch("word") as folder:
+        assert folder.is_dir() and str(folder) not in lost
+
+
+def test_folders_that_a_sandbox_hides_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, found in (("/dev/shm", "/var/tmp"), ("/tmp/x", "/tmp/x")):
+        monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda name=name: name)
+        assert scratch.place() == Path(found)
