@@ -11,6 +11,7 @@ import pytest
 from spak.config import catalog
 from spak.kernel.metric_decision import decide
 from spak.lang import check, parse
+from spak.lang.diagnostics import Diagnostic
 from spak.ports import Measurement, Outcome, Stream, Subject
 from spak.validators import metric
 from spak.validators.cpu_build import Workshop
@@ -239,9 +240,24 @@ def _with(folder: Path, name: str) -> Measurement:
 def test_a_constraint_without_a_bound_is_refused(bound: str) -> None:
     """It would take every candidate, also one that does less."""
     options = f'cmd: "true" source: "a" metric: "cost" constraints: {{ quality: {bound} }}'
+    assert "lang.argument" in [item.code for item in _errors(options)]
+    assert _errors(options.replace(bound, "{ at_least: 1 }")) == []
+
+
+def _errors(options: str) -> list[Diagnostic]:
     task = f"TASK t {{ VALIDATOR Metric {{ {options} }} RULE {{ better: higher }} }}"
-    text = f"AGENT A LEVEL 5 {{ START -> t {task} }}"
-    found = [item.code for item in check(parse(text), catalog()) if item.severity == "error"]
-    assert "lang.argument" in found
-    allowed = text.replace(bound, "{ at_least: 1 }")
-    assert not [item for item in check(parse(allowed), catalog()) if item.severity == "error"]
+    found = check(parse(f"AGENT A LEVEL 5 {{ START -> t {task} }}"), catalog())
+    return [item for item in found if item.severity == "error"]
+
+
+def test_bounds_that_cross_are_refused() -> None:
+    options = 'cmd: "true" source: "a" metric: "cost" constraints: { fit: { at_least: LOW at_most: 0.5 } }'
+    (error,) = _errors(options.replace("LOW", "0.9"))
+    assert error.code == "lang.argument" and "constraints.fit" in error.message
+    assert "0.9" in error.message and "0.5" in error.message
+    assert _errors(options.replace("LOW", "0.5")) == []
+
+
+def test_bounds_that_cross_in_the_run_fail_before_anything_runs(tmp_path: Path) -> None:
+    result = measure(tmp_path, script="", constraints={"quality": {"at_least": 2, "at_most": 1}})
+    assert codes(result) == {"constraint.quality": "crossed"}

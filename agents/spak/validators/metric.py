@@ -146,6 +146,7 @@ class _Evaluation:
 
     def run(self, stack: ExitStack) -> None:
         """Measure the candidate, alone or against each rival of its role. Raises: _Failed."""
+        self._bounds()
         self._command()
         self.files["source"] = self._content(self.options["source"])
         self.files["fixed"] = self._fixed()
@@ -197,6 +198,14 @@ class _Evaluation:
         self.evidence["rounds"] = [
             {side: asdict(figures) for side, figures in found.items()} for found in self.rounds
         ]
+
+    def _bounds(self) -> None:
+        """Bounds from variables may cross: that is a fault of the spec, whatever the candidate does."""
+        for name, bound in self.options.get("constraints", {}).items():
+            low, high = bound.get("at_least", -math.inf), bound.get("at_most", math.inf)
+            if low > high:
+                detail = f"at_least {low:g} is above at_most {high:g}: no value keeps both"
+                raise _Failed(f"constraint.{name}", "crossed", detail)
 
     def _command(self) -> None:
         try:

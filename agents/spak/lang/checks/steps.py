@@ -7,7 +7,7 @@ as UNKNOWN before their schema, so that what is literal is judged now.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spak.lang import ast, command, values
@@ -123,7 +123,16 @@ class _Inside:
                 self.report.warn("lang.missing_option", message, hint, choice.at)
             found = [item for item in found if item.code != "schema.required" and item not in either]
         _report(self.made, found, choice.options, choice.at, "option")
+        self.bounds(choice.options, given)
         axioms.check_option(self.made, choice, given)
+
+    def bounds(self, options: ast.MapValue | None, given: Mapping[str, Any]) -> None:
+        """Bounds of which no value keeps both."""
+        for entry in options.entries if options is not None else ():
+            for name, low, high in _crossed(entry.key, given.get(entry.key)):
+                message = f"no value keeps '{name}': at_least {low:g} is above at_most {high:g}"
+                hint = f"at_least: {high:g} at_most: {low:g}"
+                self.report.error("lang.argument", message, hint, entry.value)
 
     # ---- values
 
@@ -321,6 +330,17 @@ class _Inside:
         hint = did_you_mean(node.name, known) or f"known: {', '.join(known)}"
         fix = self.report.replace(node.start, nearest(node.name, known))
         self.report.error("lang.unknown_function", f"unknown function '{node.name}'", hint, node.start, fix)
+
+
+def _crossed(name: str, value: Any) -> Iterator[tuple[str, float, float]]:
+    """The names of bounds that cross, below a value, and the two bounds."""
+    if not isinstance(value, Mapping):
+        return
+    low, high = value.get("at_least"), value.get("at_most")
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
+        yield name, low, high
+    for key, item in value.items():
+        yield from _crossed(f"{name}.{key}", item)
 
 
 def _report(
