@@ -12,17 +12,16 @@ The floor is what chance allows a rule of evidence 20, one in twenty.
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spak import config, data
+from spak.files.scratch import Scratch
 from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import MeasureCall, Measurement, Subject
 from spak.sandbox.restricted import Restricted
-from spak.validators import launch
 from spak.validators.cpu_profiler import CpuProfiler
 from spak.validators.problems import shipped
 
@@ -35,8 +34,7 @@ def rows() -> list[dict[str, Any]]:
     found, spent = [], []
     profiler, launcher = CpuProfiler(), Restricted()
     folder = data.path("specs/problems")
-    with tempfile.TemporaryDirectory(dir=launch.scratch()) as name:
-        place = Path(name)
+    with Scratch("bench") as place:
         place.chmod(0o755)
         for problem in sorted(shipped()):
             kernels = {"naive -O2": (f"{problem}.c", ("-O2",))}
@@ -59,8 +57,7 @@ def equal_rows(count: int = EQUAL) -> list[dict[str, Any]]:
     profiler, launcher, folder = CpuProfiler(), Restricted(), data.path("specs/problems")
     names = sorted(shipped())
     ended: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(dir=launch.scratch()) as name:
-        place = Path(name)
+    with Scratch("bench") as place:
         place.chmod(0o755)
         for problem in names:
             _build(folder / f"{problem}.c", place / f"{problem}.so", ("-O2",))

@@ -7,9 +7,7 @@ text that was checked.
 from __future__ import annotations
 
 import logging
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from celery import shared_task
@@ -19,7 +17,7 @@ from django.utils import timezone
 
 from spak import config
 from spak.errors import UserError
-from spak.validators import launch
+from spak.files.scratch import Scratch
 from spak.validators.problems import check as problem_check
 from spakweb.runs.leases import MOST_APART
 from spakweb.specs import problem_files
@@ -54,10 +52,10 @@ def check(key: int) -> None:
 def findings(text: str) -> list[dict[str, str]]:
     """What is wrong with a problem's text. Raises: UnavailableError."""
     settings = config.settings()
-    with tempfile.TemporaryDirectory(prefix="spak-problem-", dir=launch.scratch()) as folder:
-        Path(folder).chmod(0o755)
+    with Scratch("problem") as folder:
+        folder.chmod(0o755)
         bench = problem_check.Bench(
-            config.box(settings), config.toolchain(settings.binds), settings.limits, Path(folder)
+            config.box(settings), config.toolchain(settings.binds), settings.limits, folder
         )
         return [
             {
