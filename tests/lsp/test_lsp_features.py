@@ -276,6 +276,42 @@ LAWFUL = """AGENT A LEVEL 1 {
 """
 
 
+EVOLVES = """AGENT E LEVEL 5 {
+  CONFIG { BUDGET { steps: 90 } }
+  START -> base
+  TASK base {
+    VALIDATOR Metric { cmd: "python3 m.py" source: "old.py" metric: "s" role: "baseline" }
+    NEXT { success -> tune }
+  }
+  TASK tune {
+    TOOLS [write_file]
+    PROPOSER evolve { path: "new.py" }
+    VALIDATOR Metric { cmd: "python3 m.py" source: "new.py" metric: "s" }
+    RETRIES 3
+    NEXT { metric_improved -> tune, success -> tune, fail -> tune, plateau -> done }
+  }
+  TASK done { step r: tool.read_file { path: "new.py" } }
+}
+"""
+
+
+def test_marked_blocks_are_checked_where_the_spec_names_their_file(tmp_path: Path) -> None:
+    (tmp_path / "spec").mkdir()
+    (tmp_path / "spec/old.py").write_text("# SPAK-EVOLVE-BEGIN f\nx = 1\n")
+
+    async def talk(client: Client) -> None:
+        uri = client.open(EVOLVES, (tmp_path / "spec.spak").as_uri())
+        (found,) = [item for item in await client.diagnostics(uri, 1) if item.severity == 1]
+        assert (found.code, taken(EVOLVES, found.range)) == ("blocks.open", '"old.py"')
+        (tmp_path / "spec/old.py").write_text("# SPAK-EVOLVE-BEGIN f\nx = 1\n# SPAK-EVOLVE-END\n")
+        client.edit(uri, 2, types.TextDocumentContentChangeWholeDocument(EVOLVES + "\n"))
+        assert not [item for item in await client.diagnostics(uri, 2) if item.severity == 1]
+        without = client.open(EVOLVES)
+        assert not [item for item in await client.diagnostics(without, 1) if item.severity == 1]
+
+    session(talk)
+
+
 def test_what_is_wrong_with_a_policy_and_a_rule_is_told(tmp_path: Path) -> None:
     written = LAWFUL % '"""\nforbidden(A) :- tool(A, /x.\n"""'
     (tmp_path / "rules.mg").write_text("# fine\nforbidden(A) :- tool(A, /x.\n")

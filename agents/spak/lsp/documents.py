@@ -18,6 +18,7 @@ from spak.inputs import read_text
 from spak.kernel.foresee import foresee
 from spak.lang import Parsed, parse
 from spak.lang.catalog import Catalog
+from spak.lang.checks.evolving import check_blocks
 from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.features import View
@@ -79,8 +80,9 @@ class Document:
             above = self.owner.law
             law = (*check_law(whole, above), *foresee(view.outline, whole, above))
             folder = self.path.parent if self.path is not None else Path()
+            blocks = self._blocks()
             placed = (replace(item, file=str(folder / item.file)) if item.file else item for item in law)
-            self._found = in_order([*view.diagnostics, *placed])
+            self._found = in_order([*view.diagnostics, *blocks, *placed])
         return self._found
 
     @property
@@ -94,6 +96,15 @@ class Document:
 
     def _follow(self, parsed: Parsed) -> Parsed:
         return self._resolved(parsed).parsed
+
+    def _blocks(self) -> list[Diagnostic]:
+        """What is wrong with marked blocks of the files that the run would begin with."""
+        if self.path is None:
+            return []
+        found = self.view.outline.report.found
+        known = len(found)
+        check_blocks(self.view.outline, self.owner.reader(self.path.with_suffix("") / self.path.name))
+        return found[known:]
 
     def _resolved(self, parsed: Parsed) -> Resolved:
         return resolve(parsed, self.owner.reader(self.path) if self.path is not None else _nowhere)
