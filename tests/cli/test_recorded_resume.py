@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -51,7 +52,10 @@ def test_each_step_gets_the_next_answer(
         configured(tmp_path)
     if how == "run":
         assert cli("run", "four.spak", "--from", "answers.jsonl", "--json").json["state"] == "succeeded"
-    run = cli("run", "four.spak", *named, "--mode", "stepwise", "--json").json["run"]
+    begun = cli("run", "four.spak", *named, "--mode", "stepwise")
+    name = r"answers\.jsonl" if how != "run" else r"\S+"
+    assert re.search(f"^recording {name}: 4 answers$", begun.err, re.M), begun.err
+    run = max(path.name for path in runs.iterdir())
     states = [cli("step", run, "--resume", "--json").json["state"] for _ in range(4)]
     assert states == ["waiting"] * 3 + ["succeeded"]
     assert written(runs, run) == ANSWERS
@@ -120,12 +124,24 @@ def test_a_used_up_recording_is_reported_and_can_be_made_longer(
     run = done.json["run"]
     problem = done.json["error"]
     assert "all 2" in problem["message"] and "step q3 of TASK Four" in problem["message"]
+    assert problem["hint"].startswith(f"add answers to {answers.name} and spak resume RUN")
     assert "--answer-file" in problem["hint"] and "--from" in problem["hint"]
     assert cli("show", run, "--json").json["state"] == "waiting"
     with answers.open("a") as file:
         file.writelines(json.dumps({"text": text}) + "\n" for text in ANSWERS[2:])
     assert cli("resume", run, "--json").code == 0
     assert written(runs, run) == ANSWERS
+
+
+def test_a_used_up_recording_that_was_named_says_how_to_go_on(cli: Cli, runs: Path, answers: Path) -> None:
+    answers.write_text(json.dumps({"text": "A1"}) + "\n")
+    done = cli("run", "four.spak", "--from", "answers.jsonl", "--json")
+    assert done.error == "llm.exhausted"
+    assert done.json["error"]["hint"].startswith("spak resume RUN --from RUN2 takes a longer recording")
+    answers.write_text("".join(json.dumps({"text": text}) + "\n" for text in ANSWERS))
+    after = cli("resume", done.json["run"], "--from", "answers.jsonl")
+    assert after.code == 0 and "recording answers.jsonl: 4 answers\n" in after.err
+    assert written(runs, done.json["run"]) == ANSWERS
 
 
 def test_another_recording_can_be_named_later_and_stays(

@@ -32,7 +32,8 @@ from spak.lang.imports import resolve
 from spak.lang.spec_files import folder_reader
 from spak.ledger.files import FileLedgers
 from spak.ledger.private import open_file
-from spak.llm import redactor
+from spak.llm import Chooser, redactor
+from spak.llm.recorded import Recorded
 from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, laws, view
@@ -57,6 +58,13 @@ class Session:
     stop: Stop = "paused"
     owner: tuple[int, int] | None = None
     """Who owned the folder that the run works in before it began; None for a copy."""
+
+    @property
+    def recordings(self) -> list[Recorded]:
+        """The recordings that answer for models, where they were read."""
+        backend = self.run.performer.host.backend
+        made = backend.made if isinstance(backend, Chooser) else (backend,)
+        return [item for item in made if isinstance(item, Recorded) and item.count]
 
     def advance(self, timeout: float | None = None, answer_now: bool = False) -> View:
         """Go on to the next stop; signals and the timeout leave the run resumable."""

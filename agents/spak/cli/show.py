@@ -113,7 +113,10 @@ def advance_and_show(
     Progress is shown as `progressing` says; where it says nothing, unless the answer is for a program.
     """
     from spak.cli.progress import progress
+    from spak.runner.views.report import plural
 
+    for found in () if as_json else held.recordings:
+        common.say(f"recording {found.name}: {plural(found.count, 'answer')}")
     try:
         with progress(held, enabled=not as_json if progressing is None else progressing):
             seen = held.advance(timeout, answer_now)

@@ -65,6 +65,11 @@ class Chooser:
             return 0
         return self._prices.bound(chosen.model, input_tokens, prompt.max_tokens or chosen.longest)
 
+    @property
+    def made(self) -> tuple[Backend, ...]:
+        """The backends that were made so far, for roles and tasks."""
+        return tuple(backend for _, backend in self._made)
+
     def check(self) -> None:
         """Raises: UnavailableError `llm.*` when a backend that some role or task names cannot answer."""
         whole = self._settings

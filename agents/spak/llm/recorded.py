@@ -91,6 +91,11 @@ class Recorded:
         self.name = name or Path(self.choice.recording).name
         self._known: Sequence[Recording] | None = None if recordings is None else tuple(recordings)
 
+    @property
+    def count(self) -> int:
+        """How many answers it has; 0 until they are read."""
+        return len(self._known or ())
+
     def check(self) -> None:
         """Raises: UnavailableError `llm.recorded`: no file is named, it cannot be read or holds no answer."""
         if not self._answers():
@@ -154,7 +159,9 @@ class Recorded:
             raise RunError(
                 "llm.exhausted",
                 f"all {len(known)} recorded answers were given, and {asked} asks for another one",
-                _OTHERWISE,
+                f"add answers to {self.name} and spak resume RUN, or {_OTHERWISE}"
+                if self.choice.recording
+                else _LONGER,
             )
         following = next((index for index in left if not (known[index].of and self.choice.strict)), None)
         if following is None:
@@ -193,6 +200,10 @@ _OTHERWISE = (
     "spak step RUN --answer-file FILE answers by hand; spak resume RUN takes --from RUN2 or --backend NAME"
 )
 """What to do where the recording has no answer."""
+_LONGER = (
+    "spak resume RUN --from RUN2 takes a longer recording, --backend NAME asks a model; "
+    "spak step RUN --answer-file FILE answers by hand"
+)
 
 
 def contents(path: Path) -> bytes:
