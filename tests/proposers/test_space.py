@@ -104,6 +104,25 @@ def test_neighbours_reach_every_choice_and_stay_valid() -> None:
     ]
 
 
+def test_neighbours_leave_out_what_a_requirement_on_one_parameter_forbids() -> None:
+    space = spaces.parse({"A": [1, 2, 3, 4], "B": ["x", "y"], "require": ["A != 3"]})
+    for here in range(space.size):
+        point = space.point(here)
+        moved = [{**point, "A": value} for value in (1, 2, 4) if value != point["A"]]
+        moved.append({**point, "B": "y" if point["B"] == "x" else "x"})
+        assert [space.point(number) for number in space.neighbours(here)] == moved
+
+
+def test_neighbours_of_the_largest_space_are_numbers_that_it_knows() -> None:
+    space = spaces.parse({f"P{place:02}": {"range": [0, 255]} for place in range(64)})
+    here = random.Random(1).randrange(space.size)
+    found = space.neighbours(here)
+    assert len(set(found)) == 64 * 255
+    for number in (found[0], found[9_000], found[-1]):
+        assert space.number(space.point(number)) == number
+        assert len(set(space.point(number).items()) - set(space.point(here).items())) == 1
+
+
 def test_nearest_mends_an_invalid_point() -> None:
     space = spaces.parse(SPACE)
     number = space.nearest({"TILE": 64, "VECS": 3, "WIDTH": 8, "MODE": "b"})

@@ -110,6 +110,14 @@ def test_a_draw_of_a_huge_space_judges_so_many_points_and_no_more(monkeypatch: p
     assert len(judged) == len(set(judged)) == bayes.POOL
 
 
+def test_a_draw_of_many_parameters_judges_no_more_points_than_it_has_time_for() -> None:
+    largest = spaces.parse({f"P{place:02}": {"range": [0, 255]} for place in range(64)})
+    for points in (1, 20, 120):
+        count = bayes.judged(largest, points)
+        assert 1 <= count <= bayes.POOL and count * points * (64 + points) <= bayes.WORK
+    assert bayes.judged(PARSED, bayes.RECALLED) > 117, "the largest pool of a measured space"
+
+
 def test_the_covariance_of_two_choices_falls_with_what_lies_between_them() -> None:
     line = bayes._line(range(256), 1.0)
     assert len(line) == 511 and all(line[-places] == line[places] for places in range(1, 256))

@@ -109,16 +109,20 @@ class Space:
         Raises: Cancelled.
         """
         found: dict[int, None] = {}
-        here = self.point(number)
+        rest, weight = number, 1
         for component in self.components:
-            now = tuple(here[name] for name in component.names)
+            rest, rank = divmod(rest, len(component.combinations))
+            now = component.combinations[rank]
+            ranks = {combination: place for place, combination in enumerate(component.combinations)}
             for place, name in enumerate(component.names):
                 for value in self.choices[name]:
                     check(cancel)
                     if value != now[place]:
-                        for combination in _nearest(component, now, place, value):
-                            moved = {**here, **dict(zip(component.names, combination, strict=True))}
-                            found[self._numbered(moved)] = None
+                        near = [(value,)] if len(now) == 1 else _nearest(component, now, place, value)
+                        for combination in near:
+                            if combination in ranks:
+                                found[number + (ranks[combination] - rank) * weight] = None
+            weight *= len(component.combinations)
         return list(found)
 
     def _numbered(self, point: Mapping[str, Any]) -> int:

@@ -14,7 +14,8 @@ With a prior the search begins with the best points of the earlier one, half of 
 random ones; what is expected of a point before anything near it was seen is what the earlier effects say.
 
 A search of more than RECALLED points is modelled by the best and the latest of them, so that a draw does not
-take longer and longer. Plain arithmetic in a fixed order.
+take longer and longer; in a space of many parameters fewer points of the pool are judged (WORK). Plain
+arithmetic in a fixed order.
 
 Tried beside it on measured spaces and found no better: other lengths, noise and shares of the two forms,
 choices without an order, half the pool, every third draw at the least seen choice.
@@ -45,6 +46,8 @@ RECALLED = 120
 """Points that the model is made of at the most."""
 POOL = 2_000
 """Points of a pool that are judged at the most; the pool has no order."""
+WORK = 6_000_000
+"""Terms that are added up for a pool at the most: below a second. It bounds no pool of a measured space."""
 _SCORE = NormalDist()
 
 
@@ -57,13 +60,20 @@ def draw(search: Search) -> int | None:
     best = _by_loss(search.seen)
     if not best or (not known and len(search.seen) < first):
         return search.spread_out()
-    model = _Process(search.space, _recalled(search.seen, best), fit_scores(search) if known else None)
+    recalled = _recalled(search.seen, best)
+    model = _Process(search.space, recalled, fit_scores(search) if known else None)
 
     def improvement(number: int) -> float:
         check(search.cancel)
         return model.improvement(number)
 
-    return max(pool_of(search, best[:TOP])[:POOL], key=improvement, default=None)
+    pool = pool_of(search, best[:TOP])
+    return max(pool[: judged(search.space, len(recalled))], key=improvement, default=None)
+
+
+def judged(space: Space, points: int) -> int:
+    """How many points of a pool are judged beside a model of so many points."""
+    return min(POOL, WORK // (points * (len(space.choices) + points)))
 
 
 def _by_loss(items: Sequence[Observation]) -> list[Observation]:
