@@ -306,7 +306,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 
 def _seen_by_rounds(folder: str, rounds: int) -> dict[str, Any]:
-    """Descriptors and children before, after the first and last round, and after the profiler is closed."""
+    """Descriptors and children before, after the first and last round, and after all is closed."""
     lab = Lab(Path(folder))
     lab.hack("honest")  # the first compiler starts what the rest of this process keeps
     lab.profiler.close()
@@ -316,10 +316,11 @@ def _seen_by_rounds(folder: str, rounds: int) -> dict[str, Any]:
             lab.measure(lab.hack(name), "baseline")
         seen["last" if at else "first"] = _held()
     lab.profiler.close()
-    seen["closed"] = _held()
     workshop = lab.profiler._workshop
     assert workshop is not None
     seen["files"] = [path.name.partition("-")[0] for path in workshop.folder.iterdir()]
+    workshop.close()
+    seen["closed"] = _held()
     return seen
 
 
