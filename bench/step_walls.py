@@ -29,6 +29,7 @@ from spak.runner import changes
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 from spak.workspace.lock import WorkspaceLock
+from spak.workspace.tree import Tree
 
 PAIRS, STEPS = 61, 100
 COUNTED = (50, 150)
@@ -105,11 +106,11 @@ def _no_walls() -> Iterator[None]:
     with (
         patch.object(WorkspaceLock, "_check", lambda *given: None),
         patch.object(Workspace, "settle", settle),
-        patch.object(Workspace, "_strip", lambda *given: False),
+        patch.object(Tree, "takes_rights", False),
         patch.object(SecretGuard, "look", lambda *given, **named: None),
+        patch.object(SecretGuard, "look_begun", lambda *given: None),
         patch.object(SecretGuard, "recall", lambda *given: None),
-        patch.object(changes.nested, "moved", lambda *given: False),
-        patch.object(changes.nested, "trouble", lambda *given: ""),
+        patch.object(changes.nested, "near", lambda *given: []),
     ):
         yield
 

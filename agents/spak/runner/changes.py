@@ -77,11 +77,13 @@ class Writing:
             body["r3"] = self.workspace.commit()
             touched = self.workspace.touched()
             why = ""
-            moved = nested.moved(self.workspace.directory, touched)
+            near = nested.near(touched) if touched else []
+            moved = nested.moved(self.workspace.directory, near) if near else ()
             if touched and (moved or _in_git(self.workspace, touched)):
                 with self.workspace.lock():
                     why = self._trouble(touched)
-            why = why or nested.trouble(self.workspace.directory, touched, self.workspace.existed)
+            if near and not why:
+                why = nested.trouble(self.workspace.directory, near, self.workspace.existed)
         except UserError as error:
             if error.code in faults.OF_HOST:
                 raise

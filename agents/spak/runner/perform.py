@@ -224,7 +224,7 @@ class Performer:
         if effect.cls != "effect":
             return self._called(effect, history, changes.Reading())
         with self.workspace.transaction(effect.id, self.cancel):
-            self.secret_guard.look()
+            self.secret_guard.look_begun()
             writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
             return self._called(effect, history, writing)
 

@@ -7,11 +7,15 @@ Takes a host and a workspace; `look`, at the start of each effect, finds the fil
 file is followed by its SHA-256, in a list in the workspace's store: a file with the same content is masked
 wherever it lies later, by whoever works there then, and its values stay known. `recall` adds the values that
 only git's history still has (spak.runner.secret_history).
+
+`look_begun` is `look` for a step that may write: it begins with a scan of the whole folder. Where that finds
+what the step before found, or changes of ordinary files, nothing is read and no system call is made.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
@@ -36,9 +40,11 @@ from spak.sandbox.masked import Masked
 from spak.workspace import Workspace
 from spak.workspace.secret_files import Mark, called, content, mark, other_names, walk
 from spak.workspace.secret_list import Content
+from spak.workspace.tree import Node, at, holding, secret_files
 
 _SECRET = Name("/secret")
-GIT_CONFIG = ".git/config"
+GIT = ".git"
+GIT_CONFIG = f"{GIT}/config"
 _SETTLED_NS = 100_000_000
 
 
@@ -66,6 +72,8 @@ class SecretGuard:
         """What is in the list, digest and bytes; None before it was read."""
         self._public: set[str] = set()
         """Contents that are not followed: they lie in ordinary files too."""
+        self._bare: Node | None = None
+        """What lay in the workspace at a `look_begun` that had nothing to read in it but git's settings."""
 
     def recall(self, effect: Effect, lock: int, cancel: Token) -> None:
         """Know what stood in files of secrets that git's history has, before a job of this effect runs: the
@@ -156,6 +164,33 @@ class SecretGuard:
         """`look`, at the folder itself where the effect starts jobs of tools in it."""
         self.look(fresh=self._starts_jobs(effect))
 
+    def look_begun(self) -> None:
+        """`look`, where a step that may write has just begun: its scan has seen all there is, so that nothing
+        is read where that has no file of secrets, and git's settings are those of the time before.
+        Raises: as `look`."""
+        tree, before = self._workspace.begun, self._bare
+        if before is not None and tree is not None and not self._paths:
+            if tree is before:
+                return
+            unlike = before.children.items() ^ tree.children.items()
+            of_git = any(node.kind != "f" and places.of_git(name) for name, node in unlike)
+            if not of_git and not self._names(tree):
+                self._bare = tree
+                return
+        self.look()
+        self._bare = tree if tree is not None and self._is_bare(tree) else None
+
+    def _is_bare(self, tree: Node) -> bool:
+        """Whether there was nothing to read at the last look but git's settings, and those as they lie in
+        the tree: a link may lead into a folder that no scan sees."""
+        top = tree.children.get(GIT)
+        seen = top is None or top.kind != "l"
+        return seen and self._reader.has_git_of(at(tree, GIT_CONFIG)) and not self._names(tree)
+
+    def _names(self, tree: Node) -> bool:
+        """Whether a scanned file is of secrets, or has a content that is followed."""
+        return bool(secret_files(tree) or (self._followed and holding(tree, self._followed)))
+
     def _starts_jobs(self, effect: Effect) -> bool:
         tool = self.host.tools.get(effect.name)
         return effect.act == "validate" or (
@@ -225,13 +260,15 @@ class Reader:
         self._place = str(root)
         self._known: dict[str, _Read] = {}
         self._last: tuple[Content, ...] = ()
+        self._git: _Read | None = None
+        """What git's settings held; None where there were none."""
         self._of_git: tuple[_Read | None, Set[str]] | None = None
         """What git's settings held the last time, and the values in them, while they were all there was."""
 
     def read(self, paths: Collection[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
         shortest first: a file that holds thousands puts none of another's out of mind."""
-        git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
+        git = self._git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
         if not paths and self._of_git is not None and self._of_git[0] is git:
             return (), self._of_git[1]
         found: dict[str, _Read] = {}
@@ -245,6 +282,16 @@ class Reader:
         every = dict.fromkeys(_in_turn(values)).keys()
         self._of_git = None if found else (git, every)
         return tuple(found), every
+
+    def has_git_of(self, node: Node | None) -> bool:
+        """Whether git's settings were last read as they lie in a scan, and had stood for a while by then; or
+        there were none in both."""
+        read = self._git
+        if node is None or read is None:
+            return node is None and read is None
+        _, inode, _, _, changed_ns = read.mark
+        same = (node.inode, node.changed_ns) == (inode, changed_ns)
+        return same and self._known.get(GIT_CONFIG) is read
 
     def contents(self) -> tuple[Content, ...]:
         """What was in those that were read last."""
@@ -275,7 +322,8 @@ class Reader:
             held = content(self._root, path) if info.st_size else None
             kept = Content(path, *held) if held is not None and held[1] else None
             read = _Read(mark, _in_order(secret_values.masked(path, data)), kept)
-        if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
+        settled = max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS
+        if settled and not stat.S_ISLNK(info.st_mode):  # what a link leads to may change alone
             self._known[path] = read
         return read
 

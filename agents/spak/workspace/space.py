@@ -33,6 +33,7 @@ from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets
 from spak.workspace.store import Store
 from spak.workspace.tree import (
+    TAKES_RIGHTS,
     Bounds,
     Node,
     Scanner,
@@ -49,7 +50,6 @@ from spak.workspace.unpack import Limits, unpack
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
-_TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
 class Workspace:
@@ -96,8 +96,12 @@ class Workspace:
     @property
     def secrets(self) -> Secrets:
         """Its files of secrets."""
-        tree = self._base if self._state == "open" else None
-        return Secrets(self._store, self._scanner, self.directory, self._skip, self.lock, tree)
+        return Secrets(self._store, self._scanner, self.directory, self._skip, self.lock, self.begun)
+
+    @property
+    def begun(self) -> Node | None:
+        """The tree with which the step began that is under way; None where none is."""
+        return self._base if self._state == "open" else None
 
     # ---- looking -----------------------------------------------------------------------------------
 
@@ -214,7 +218,7 @@ class Workspace:
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
             tree = self._scan(fd)
-            if tree.root is not base and self._strip(fd, base, tree.root):
+            if tree.root is not base and tree.takes_rights and self._strip(fd, base, tree.root):
                 tree = self._scan(fd)
             self._touched = []
             if tree.root is not base:
@@ -325,7 +329,8 @@ class Workspace:
         with self._filling("copying the workspace") as fd:
             old = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                never = frozenset(_identity(path) for path in (self.directory, self._store.folder))
+                ours = (self.directory.stat(), self._store.folder.stat())
+                never = frozenset((found.st_dev, found.st_ino) for found in ours)
                 copying.copy(old, fd, self._disk, self._bounds, never)
             finally:
                 os.close(old)
@@ -451,10 +456,10 @@ class Workspace:
             if node.kind == "d":
                 with self._disk.visit(filename, fd, node.mode) as inner:
                     found |= self._strip(inner, before or _NOTHING, node)
-            elif node.kind == "f" and node.mode & _TAKES_RIGHTS:
+            elif node.kind == "f" and node.mode & TAKES_RIGHTS:
                 file = self._disk.open_file(filename, fd)
                 try:
-                    self._disk.chmod(file, node.mode & ~_TAKES_RIGHTS)
+                    self._disk.chmod(file, node.mode & ~TAKES_RIGHTS)
                 finally:
                     os.close(file)
                 found = True
@@ -491,8 +496,3 @@ class Workspace:
             return False
         finally:
             os.close(fd)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino

@@ -34,6 +34,9 @@ from spak.workspace.store import CHUNK, Store, name
 TREE = b"spak-tree 1\0"
 MAX_DEPTH = 128
 
+TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
+"""Bits by which whoever runs a file gets the rights of its owner or group."""
+
 _RACY_NS = 100_000_000
 _TRIES = 3
 _NO_NAMES: frozenset[str] = frozenset()
@@ -74,6 +77,11 @@ class Tree:
     root: Node
     modes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """How often each mode occurs, by kind of line (d, f, x)."""
+
+    @property
+    def takes_rights(self) -> bool:
+        """Whether a file in it has a bit of TAKES_RIGHTS."""
+        return any(mode & TAKES_RIGHTS and kind != "d" for kind, mode in self.modes)
 
 
 _Signature = tuple[int, ...]

@@ -40,11 +40,15 @@ _HINT = re.compile(
 )
 
 
+def near(touched: Iterable[str]) -> list[str]:
+    """Of these paths those that can be of such a repository, by a look at their names alone: `trouble` and
+    `moved` find nothing in others."""
+    return [path for path in touched if _HINT.search(path)]
+
+
 def trouble(workspace: Path, touched: Sequence[str], existed: Callable[[str], bool]) -> str:
     """Why what a step did to a repository that is not the workspace's own must be undone; else empty."""
-    for path in touched:
-        if not _HINT.search(path):
-            continue
+    for path in near(touched):
         for name in _inner(workspace, path):
             if name == "" and (existed(path) or not _folder(workspace / path)):
                 return f"{path} was changed"
@@ -58,9 +62,7 @@ def trouble(workspace: Path, touched: Sequence[str], existed: Callable[[str], bo
 def moved(workspace: Path, touched: Sequence[str]) -> tuple[str, ...]:
     """The repositories below the top in which a ref may not be what it was: `sub/.git`, `store.git`."""
     found: dict[str, None] = {}
-    for path in touched:
-        if not _HINT.search(path):
-            continue
+    for path in near(touched):
         for name in _inner(workspace, path):
             folder = path.removesuffix(name).rstrip("/")
             if _REF.fullmatch(name) and not name.startswith("logs/") and _folder(workspace / folder):
