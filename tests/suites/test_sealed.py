@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from spak import config
-from spak.ports import MeasureCall, Measurement
+from spak.ports import Job, Limits, MeasureCall, Measurement, Outcome
 from spak.sandbox import LAUNCHERS
 from spak.suites import Case, Check, Right, judge
 from spak.suites.folder import passes_before
+from spak.suites.installed import installed
 from spak.suites.sealed import Bench, check, copy_plain, files, put_over
 
 pytestmark = pytest.mark.sandbox
@@ -198,8 +199,15 @@ APART_ALONE = (
         ({"sub/helper/__init__.py": LIES}, ("python", "sub/check.py")),
         ({"lies-1.dist-info/entry_points.txt": PLUGIN, "lies.py": LIES}, ("python", "-m", "pytest", "tests")),
         ({"tests/__init__.py": LIES}, ("python", "-m", "pytest", "tests")),
+        ({"xdist.py": LIES}, ("python", "-m", "pytest", "tests")),
+        ({"execnet/__init__.py": LIES}, ("python", "-m", "pytest", "-n", "1", "tests")),
+        ({"ruff.py": LIES}, ("python", "-m", "ruff", "check", "tests")),
+        ({"sub/orjson.py": LIES}, ("python", "sub/reads.py")),
     ],
-    ids=["user_site", "sitecustomize", "helper", "plug_in", "package_of_tests"],
+    ids=[
+        *("user_site", "sitecustomize", "helper", "plug_in", "package_of_tests", "installed_plug_in"),
+        *("library_of_a_plug_in", "module_that_runs", "library_of_the_check"),
+    ],
 )
 def test_nothing_of_a_run_is_imported_before_the_check(
     case: Case, left: Path, bench: Bench, files: dict[str, str], cmd: tuple[str, ...]
@@ -210,7 +218,8 @@ def test_nothing_of_a_run_is_imported_before_the_check(
         "sub/helper.py": "",
         "sub/check.py": "import helper\nraise SystemExit(1)\n",
         "sub/apart.py": APART_ALONE,
-        "tests/test_it.py": "def test_it():\n    assert False\n",
+        "sub/reads.py": "from orjson import loads\nraise SystemExit(loads('1'))\n",
+        "tests/test_it.py": "def test_it():\n    assert undefined\n",
     }
     for folder, texts in ((left, files), (case.sealed, held)):
         for name, text in texts.items():
@@ -224,6 +233,54 @@ def test_nothing_of_a_run_is_imported_before_the_check(
     found = check(replace(case, right=Right(sealed=(Check(cmd),))), left, used)
     assert [(item.ok, item.void) for item in found] == [(False, False)]
     assert "expected exit 0" in found[0].why
+
+
+def test_a_module_with_the_name_of_what_no_check_uses_is_the_work_of_the_run(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    """Of what is installed beside the check's own tools nothing is known: `redis.py` may be the task."""
+    assert case.sealed is not None
+    for number in range(1000):  # names of 250 signs, one of them in no encoding
+        (left / f"{number:04}{'x' * 243}.py").touch()
+    (left / os.fsdecode(b"\xff.py")).touch()
+    (left / "redis.py").write_text("print('the work')\n")
+    (left / "xdist.py").write_text("raise SystemExit(1)\n")
+    reads = (
+        "import subprocess, sys\nmade = subprocess.run([sys.executable, 'redis.py'], capture_output=True)\n"
+    )
+    gone = "import os\nassert not os.path.exists('xdist.py')\n"
+    (case.sealed / "check.py").write_text(gone + reads + "assert b'the work' in made.stdout\nprint('held')\n")
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
+def test_no_module_is_taken_for_the_work_where_python_did_not_get_to_say(tmp_path: Path) -> None:
+    class Busy:
+        def run(self, job: Job) -> Outcome:
+            return Outcome("timeout")
+
+    toolchain, names = config.toolchain(), {"redis", "thing"}
+    assert installed(names, (CHECK,), None, Busy(), Limits(), toolchain) == names
+    assert installed(set(), (CHECK,), None, Busy(), Limits(), toolchain) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("cmd", "expected"),
+    [
+        (("sh", "-c", "python3 -m pytest && python -m ruff check"), {"python3", sys.executable}),
+        (("/opt/bin/python3.12", "check.py"), {"/opt/bin/python3.12"}),
+        (("pytest", "-q"), {sys.executable}),
+    ],
+)
+def test_every_python_that_a_check_names_is_asked(cmd: tuple[str, ...], expected: set[str]) -> None:
+    asked = set()
+
+    class Noting:
+        def run(self, job: Job) -> Outcome:
+            asked.add(job.argv[0])
+            return Outcome("exited", 127)
+
+    assert installed({"a"}, (Check(cmd),), None, Noting(), Limits(), config.toolchain()) == frozenset()
+    assert asked == expected
 
 
 def test_data_of_a_run_may_have_the_name_of_a_module(case: Case, left: Path, bench: Bench) -> None:

@@ -5,7 +5,8 @@ has ended and lies elsewhere, so no agent can read the checks or change them. Se
 is in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
 ...) count only where the case brought them: what a run added or changed of them is taken out of the copy. So
 are compiled modules, and what a run added where a check's own modules are looked for and that Python would
-import in place of its library or of a sealed module, or that says which plug-ins are installed.
+import in place of its library, an installed package that the check runs with or a sealed module, or that says
+which plug-ins are installed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 from spak.files import beneath
 from spak.files.scratch import Scratch
 from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
+from spak.suites.installed import installed
 from spak.suites.model import Case, Check, walk
 
 STEERING = frozenset(
@@ -36,7 +38,8 @@ MODULES = sys.stdlib_module_names | {
     *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "py", "pygments", "tomli", "exceptiongroup"),
     *("sitecustomize", "usercustomize"),
 }
-"""What a check means by these names is never a file that a run added next to it."""
+"""What a check means by these names is never a file that a run added next to it. Nor is it by the names of
+installed packages that it runs with (spak.suites.installed)."""
 IMPORTED = frozenset({".py", ".pyc", ".so", ".pyd"})
 """Endings of files that Python imports."""
 INSTALLED = (".dist-info", ".egg-info", ".egg")
@@ -74,7 +77,7 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
         place.mkdir()
         if left is not None:
             copy_plain(left, place)
-            _without_steering(place, case.workspace, case.sealed)
+            _without_steering(place, case, bench)
         if case.sealed is not None:
             put_over(case.sealed, place)
         return [_run(item, place, bench) for item in case.right.sealed]
@@ -171,18 +174,24 @@ def put_over(source: Path, target: Path) -> None:
         goal.chmod(0o755 if found.st_mode & 0o100 else 0o644)
 
 
-def _without_steering(place: Path, given: Path | None, sealed: Path | None) -> None:
+def _without_steering(place: Path, case: Case, bench: Bench) -> None:
     """The copy with files that steer checks as the case brought them: others are taken out."""
+    given, sealed = case.workspace, case.sealed
     names = [] if sealed is None else [path.relative_to(sealed) for path, _ in walk(sealed)]
     places = {Path(), *(folder for name in names for folder in name.parents)}
     modules = {_module(name) for name in names if name.suffix == ".py"}
-    for path, _ in list(walk(place)):
-        name = path.relative_to(place)
-        added = given is None or not os.path.lexists(given / name)
+    left = [(path, path.relative_to(place)) for path, _ in walk(place)]
+    added = {name for _, name in left if given is None or not os.path.lexists(given / name)}
+    imported = {_module(name) for path, name in left if name in added and _is_imported(path, name)}
+    unknown = {module.name for module in imported - modules if module.parent in places} - MODULES
+    used = MODULES | installed(
+        unknown, case.right.sealed, sealed, bench.launcher, bench.limits, bench.toolchain
+    )
+    for path, name in left:
         if (
             path.name in STEERING
             or "__pycache__" in name.parts
-            or (added and _is_in_the_way(path, name, places, modules))
+            or (name in added and _is_in_the_way(path, name, places, modules, used))
         ):
             path.unlink()
     if given is None:
@@ -196,17 +205,23 @@ def _without_steering(place: Path, given: Path | None, sealed: Path | None) -> N
             shutil.copyfile(path, goal)
 
 
-def _is_in_the_way(path: Path, name: Path, places: Set[Path], modules: Set[Path]) -> bool:
+def _is_imported(path: Path, name: Path) -> bool:
+    """Whether Python may import a file, or the folder that it is a link to."""
+    return name.suffix in IMPORTED or (not name.suffix and path.is_symlink())
+
+
+def _is_in_the_way(path: Path, name: Path, places: Set[Path], modules: Set[Path], used: Set[str]) -> bool:
     """Whether Python would import a file, or the folder or link that it is, for one of the check's `modules`
-    or of MODULES, or pytest would, since it is of a folder of tests; or take it for an installed package."""
+    or of those `used`, or pytest would, since it is of a folder of tests; or take it for an installed
+    package."""
     if any(part.parent in places and part.name.endswith(INSTALLED) for part in (name, *name.parents)):
         return True
-    if name.suffix not in IMPORTED and (name.suffix or not path.is_symlink()):
+    if not _is_imported(path, name):
         return False
     module = _module(name)
     if module == name.parent and (not name.parts[:-1] or (module in places and _is_of_tests(module))):
         return True
-    return module in modules or (module.parent in places and module.name in MODULES)
+    return module in modules or (module.parent in places and module.name in used)
 
 
 def _module(name: Path) -> Path:
