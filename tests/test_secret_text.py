@@ -30,6 +30,10 @@ SECRETS = {
     "dbPass = 'hunter22x'": "hunter22x",
     "<pass>pa5sw0rd</pass>": "pa5sw0rd",
     "port 6379\nrequirepass hunter22x": "hunter22x",
+    "password: hunter2-4x2": "hunter2-4x2",
+    "password: xKqPwzRt-4x2": "xKqPwzRt-4x2",
+    "auth_key: m16n8k16q": "m16n8k16q",
+    "password: kqpwzrtvhsxbnmdfg-4x2": "kqpwzrtvhsxbnmdfg-4x2",
 }
 NONE = (
     "password: changeme123x1y",
@@ -56,6 +60,9 @@ NONE = (
     "tokens\ttoken m16n8k16\ntoken\tb32x4b8",
     '{"next_token": "abc123def", "nextPageToken": "q1w2e3r4t5"}',
     "pad_token: t0k3n1x9, continuation-token=a1b2c3d4",
+    'auth_key: "m16n8k16", shared_key: WMMA_M16N16K16',
+    "pass: loop-unroll-4x2\nsecret: tile.128x64x32",
+    "pass = vectorize_f32x4",
     HEADER,
 )
 

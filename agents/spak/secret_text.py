@@ -3,7 +3,8 @@ under a name that promises one (`db_password: ...`).
 
 Takes the bytes at the beginning of a file; gives the values found, none for what is no text. It looks for
 what is hardly anything else: a word, a number, a reference (`${DB_PASSWORD}`) and a placeholder (`changeme`)
-are no secrets, whatever their name. All patterns are matched in linear time.
+are no secrets, nor are names of kernels with their sizes (`m16n8k16`), whatever their name. All patterns are
+matched in linear time.
 """
 
 from __future__ import annotations
@@ -75,14 +76,18 @@ _NO_VALUE = (
     r"(?i)[$%@*!&]|\d+:|.*(?:[^!-~]|[{}()|`\\]|\.\.\.|\*\*\*|xxx|example|change.?me|your|placeholder|dummy|sample"
     r"|\bfake|todo|insert|replace|redacted|://)|[./~]|[\w.-]+(?:/[\w.-]+)*\.[a-z]{2,4}\z|(?:0x)?\d+\w?\z"
 )
+_SIZES = r"(?:[mM]\d{1,3}[nN]\d{1,3}[kK]\d{1,3}|(?:bf|tf|fp?|u?int|[iu])?\d{1,4}(?:x\d{1,4}){1,3})"
+_PLAIN = r"(?:[a-z]{1,16}|[A-Z][a-z]{1,15}|[A-Z]{1,16})"
+_OF_KERNELS = rf"(?:{_PLAIN}[-_.])*{_SIZES}(?:[-_.](?:{_PLAIN}|{_SIZES}))*\z"
+"""Words and sizes of kernels alone, as in `loop-unroll-4x2`, `m16n8k16` and `vectorize_f32x4`."""
 
 
 @cache
-def _patterns() -> tuple[Any, Any]:
+def _patterns() -> tuple[Any, Any, Any]:
     import re2  # takes a while to load
 
     found = re2.compile(f"{_OF_A_LIST}|({_ALONE})|{_NAMED}|{_IN_ADDRESS}|{_BEARER}".encode())
-    return found, re2.compile(_NO_VALUE)
+    return found, re2.compile(_NO_VALUE), re2.compile(_OF_KERNELS)
 
 
 def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
@@ -91,13 +96,14 @@ def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
     data = _unpacked(data[:MAX_BYTES])
     if b"\0" in data[:8192]:
         return frozenset()
-    pattern, no_value = _patterns()
+    pattern, no_value, of_kernels = _patterns()
     found = set()
     for match in pattern.finditer(data):
         alone, *named = match.groups()
         value = (alone or next(filter(None, named), b"")).decode("utf-8", "replace")
         whole = alone or (len(value) > 56 and "PRIVATE KEY-----" in value)  # a block within quotes
-        if "EXAMPLE" in value if whole else no_value.match(value) or not _is_literal(value):
+        none = no_value.match(value) or of_kernels.match(value) or not _is_literal(value)
+        if "EXAMPLE" in value if whole else none:
             continue
         found.add(value)
     if telling and not found:
