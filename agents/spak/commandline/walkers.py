@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from spak.commandline import lists, places
@@ -29,8 +29,6 @@ _RM_FLAGS = lists.names("walkers", "rm_flags")
 _SHOWS_NAMES = lists.names("walkers", "shows_names")
 _TAKES_PATHS = lists.names("walkers", "takes_paths")
 """Programs that do no more than read or show the paths that are appended."""
-MAX_NESTED = 100
-"""Brackets and negations of an expression."""
 
 
 def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
@@ -39,7 +37,8 @@ def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     for root in roots:
         judge.path("reads", root)
     judge.deed("computes", "find")
-    for chosen, inner in _Expression(judge, words).actions:
+    chosen, actions = _expression(judge, words)
+    for inner in actions:
         if any(map(places.of_git, "/".join(texts_of(roots)).split("/"))):
             judge.deed("executes", "find", "an action on files of git")
         if inner:
@@ -61,19 +60,10 @@ _BEGINS = rf"(?!({'|'.join(_MODES)})\Z)-|[(!)]|,\Z"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Of which files an action of find is: their names fit one of `names`, where there are any."""
+    """Of which files an action of find may be: their names fit one of `names`, where there are any."""
 
     names: frozenset[str] = frozenset()
     is_file: bool = False
-
-    def and_(self, other: Chosen) -> Chosen:
-        """Both hold."""
-        return Chosen(other.names or self.names, self.is_file or other.is_file)
-
-    def or_(self, other: Chosen) -> Chosen:
-        """One of them holds."""
-        names = self.names | other.names if self.names and other.names else frozenset()
-        return Chosen(names, self.is_file and other.is_file)
 
     def takes(self, path: str) -> bool:
         """Whether the path may be among them."""
@@ -84,85 +74,61 @@ class Chosen:
 _WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
 
 
-class _Expression:
-    """An expression of find, read as find does: `,` binds least, then -o, then -a, then !. Notes paths, and
-    the first word that is not understood."""
+def _expression(judge: Judge, words: Sequence[Arg]) -> tuple[Chosen, list[Sequence[Arg]]]:
+    """Which files an expression of find may choose, and the words of each command, none for -delete.
 
-    def __init__(self, judge: Judge, words: Sequence[Arg]) -> None:
-        self.judge = judge
-        self.words = deque(words)
-        """Those that are still to be read."""
-        self.actions: list[tuple[Chosen, Sequence[Arg]]] = []
-        """The words of each command, none for -delete, and the files that it is of."""
-        self.printed: list[Chosen] = []
-        """The files that -print gives, which may come before a test."""
-        nested = sum(item.text in ("(", "!", "-not") for item in words)
-        self.all = self._list(Chosen()) if nested <= MAX_NESTED else Chosen()
-        for chosen in self.printed:
-            self.all = chosen if chosen is self.printed[0] else self.all.or_(chosen)
-        """The files for which the expression holds, and which are printed."""
-        if self.words:
-            judge.deed("not_understood", "find", "an expression that is not understood")
-
-    def _next(self, *words: str) -> bool:
-        fits = bool(self.words) and self.words[0].text in words
-        if fits:
-            self.words.popleft()
-        return fits
-
-    def _list(self, before: Chosen) -> Chosen:
-        found = self._both(before)
-        while (apart := self._next(",")) or self._next("-o", "-or"):
-            other = self._both(before)
-            found = other if apart else found.or_(other)
-        return found
-
-    def _both(self, before: Chosen) -> Chosen:
-        found = before
-        while self.words and self.words[0].text not in ("-o", "-or", ",", ")"):
-            if not self._next("-a", "-and"):
-                found = found.and_(self._one(found))
-        return found
-
-    def _one(self, before: Chosen) -> Chosen:
-        if self._next("!", "-not"):
-            self._one(before)
-            return Chosen()
-        if self._next("("):
-            found = self._list(before)
-            self._next(")")
-            return found
-        item = self.words.popleft() if self.words else Arg("")
+    It is cut at each -o, whatever the brackets: a file that fits no -name of any part makes no part true, so
+    the names count where every part has one. An action chooses nothing by parts that end before it does.
+    """
+    todo, actions, parts = deque(words), list[Sequence[Arg]](), [_Part()]
+    depth, text, begins = 0, "", 0
+    while todo:
+        item, part, negated = todo.popleft(), parts[-1], text in ("!", "-not")
         text = item.text or ""
-        if text in ("-print", "-print0"):
-            self.printed.append(before)
-        elif text == "-delete":
-            self.actions.append((before, ()))
-        elif text == "-exec":
+        if text in ("!", "-not", "(", ")") and not negated:
+            depth += {"(": 1, ")": -1}.get(text, 0)
+        elif text in ("-o", "-or", ","):
+            begins = begins if depth or any(part.acts for part in parts) else len(parts)
+            parts.append(_Part())
+        elif text in ("-print", "-print0", "-delete", "-exec"):
+            part.acts = True
             inner: list[Arg] = []
-            while self.words and not self._next(";", "+"):
-                inner.append(self.words.popleft())
-            self.actions.append((before, inner))
-        elif text[:1] == "-" and (text[1:] in _CONDITIONS | _OF_FILES or _NEWER.match(text)):
-            return self._condition(text)
-        elif text[:1] != "-" or text[1:] not in _TESTS:
-            why = "an action that its table does not list"
-            self.judge.deed("unknown_option", f"find {item.written}", why)
-            self.words.clear()
-        return Chosen()
-
-    def _condition(self, text: str) -> Chosen:
-        value = self.words.popleft() if self.words else Arg(text)
-        if value.text is None:
-            self.judge.deed("unknown_word", value.written, "find's condition is not known")
-        elif text[1:] in _OF_FILES or (_NEWER.match(text) and text[-1] != "t"):
-            self.judge.path("reads", value)
-        elif text in ("-name", "-iname"):
-            return Chosen(frozenset([value.text]))
-        return Chosen(is_file=text == "-type" and value.text == "f")
+            while text == "-exec" and todo and not (inner and inner[-1].text in (";", "+")):
+                inner.append(todo.popleft())
+            actions += [inner[:-1]] if text in ("-delete", "-exec") else []
+        elif part.acts or not _test(judge, part, text, todo, negated):
+            judge.deed("unknown_option", f"find {item.written}", "no test, or one after an action")
+            return Chosen(), actions
+    parts = parts[begins:] if any(part.acts for part in parts) else parts
+    named = all(part.names for part in parts)
+    names = frozenset(name for part in parts for name in part.names if named)
+    return Chosen(names, all(part.is_file for part in parts)), actions
 
 
-_NEWER = re.compile(r"-newer[aBcm][aBcm]\Z")
+@dataclass(slots=True)
+class _Part:
+    """What an expression of find says between two -o."""
+
+    names: list[str] = field(default_factory=list)
+    is_file: bool = False
+    acts: bool = False
+
+
+def _test(judge: Judge, part: _Part, text: str, todo: deque[Arg], negated: bool) -> bool:
+    """Read one test and its value; gives whether it is one."""
+    if text[1:] in _TESTS:
+        return text[:1] == "-"
+    if text[:1] != "-" or text[1:] not in _CONDITIONS | _OF_FILES or not todo:
+        return False
+    value = todo.popleft()
+    if value.text is None:
+        judge.deed("unknown_word", value.written, "find's condition is not known")
+    elif text[1:] in _OF_FILES:
+        judge.path("reads", value)
+    elif text in ("-name", "-iname") and not negated:
+        part.names.append(value.text)
+    part.is_file = part.is_file or (text == "-type" and value.text == "f" and not negated)
+    return True
 
 
 def _exec(judge: Judge, chosen: Chosen, roots: list[Arg], inner: Sequence[Arg]) -> None:
@@ -206,36 +172,22 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         start -= 1
     feed = tuple(judge.before[start - 1 :]) if start else ()
     first = (inner[0].text or "").rpartition("/")[2] if inner else ""
-    cut = any(value.text != "\\n" for value in parsed.values("-d")) or parsed.values("-I", "-i")
-    printed = [] if cut else _echoed(judge, feed)
-    shows = first in ("echo", "basename", "dirname", "printf")
+    marker = next(iter(texts_of(parsed.values("-I"))), "")
     if inner and not _takes_paths(first, inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
-    elif inner and not (printed or shows or (feed and lists_paths(feed))):
+    elif inner and not (first in _PRINTS or (feed and lists_paths(feed))):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")
+    elif marker and any(marker in text and text != marker for text in texts_of(inner)):
+        judge.deed("unknown_word", marker, "a word that is made of what is read")
     else:
         judge.deed("computes", "xargs")
         listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
-        marker = next(
-            filter(None, texts_of(parsed.values("-I", "-i"))), "{}" if "-i" in parsed.names() else ""
-        )
-        for text in texts_of(inner) if marker else ():  # what is written around the marker leads from it
-            if marker in text and "/" in text:
-                judge.path("reads", Arg(text, (text.replace(marker, "x"),)))
-            if marker in text and not re.fullmatch(r"(?!-)[\w./ :]*", text.replace(marker, "x")):
-                judge.deed("unknown_word", text, "a word that is made of what is read")
-        put = [listed if marker and marker in (item.text or "") else item for item in inner]
         if inner:
-            judge.run(put if marker else [*inner, *(printed or [listed])])
+            put = [listed if item.text == marker else item for item in inner]
+            judge.run(put if marker else [*inner, listed])
 
 
-def _echoed(judge: Judge, feed: tuple[Command, ...]) -> list[Arg]:
-    """The words that an `echo` or a `printf '%s\\n'` before it prints, where they are known."""
-    words = [arg(word, judge.known) for word in feed[0].words] if len(feed) == 1 else []
-    texts = texts_of(words)
-    skip = 1 if texts[:1] == ["echo"] else 2 if texts[:2] == ["printf", "%s\\n"] else 0
-    plain = skip and all(re.match(r"[\w./*][\w./*-]*\Z", text) for text in texts[skip:])
-    return words[skip:] if plain else []
+_PRINTS = ("echo", "basename", "dirname", "printf")
 
 
 def listed(judge: Judge, feed: Sequence[Command]) -> None:
@@ -245,7 +197,7 @@ def listed(judge: Judge, feed: Sequence[Command]) -> None:
     match texts_of(args):
         case ["find", *_]:
             roots, words = _roots(args[1:])
-            found(judge, _Expression(judge, words).all, roots)
+            found(judge, _expression(judge, words)[0], roots)
         case ["ls", *_]:
             for item in plain or [HERE]:
                 judge.tree(item, True, _in_folder(judge, item))
