@@ -90,11 +90,13 @@ class Direct:
         return ""
 
     def run(self, job: Job) -> Outcome:
-        own = str(job.workspace.parent / "own")
+        own = job.workspace.parent / "own"
         argv = [
-            word.replace("/tmp/spak-git", own).replace('"/ws"', repr(str(job.workspace))) for word in job.argv
+            word.replace("/tmp/spak-git", str(own)).replace('"/ws"', repr(str(job.workspace)))
+            for word in job.argv
         ]
-        subprocess.run(["rm", "-rf", own], check=True)
+        if own.exists():
+            shutil.rmtree(own)
         done = subprocess.run(
             argv, cwd=job.workspace, env={**ENV, **job.env}, input=job.stdin, capture_output=True
         )
@@ -170,7 +172,8 @@ def _template() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     place = folder / "ws"
     place.mkdir()
-    git(place, "init", "-q", "-b", "main")
+    git(place, "init", "-q", "-b", "main", "--template=")
+    (place / ".git/hooks").mkdir()
     for name in ("user.name", "user.email"):
         git(place, "config", name, "a@b")
     git(place, "config", "alias.ci", "commit -q -a -m by-alias --allow-empty")
@@ -223,6 +226,7 @@ class Barrier:
         self.place = self.folder / "ws"
         shutil.copytree(_template(), self.place)
         self._seen: dict[Path, str] = {}
+        self._commits: dict[Path, tuple[str, list[str]]] = {}
         self.known = dict(_known())
         self._work(frozenset())
         self.state = step(rules(CHECK), State(), self._record(Kind.GENESIS, {})).state
@@ -232,7 +236,8 @@ class Barrier:
         other = copy.copy(self)
         shutil.copytree(self.folder, folder, symlinks=True)
         other.folder, other.place = folder, folder / "ws"
-        other.codes, other.known, other._seen = list(self.codes), dict(self.known), dict(self._seen)
+        other.codes, other.known = list(self.codes), dict(self.known)
+        other._seen, other._commits = dict(self._seen), dict(self._commits)
         other._work(self.lint.passed)
         return other
 
@@ -279,7 +284,15 @@ class Barrier:
         return sorted(path.parent.parent for path in self.place.glob("**/.git/HEAD"))
 
     def commits(self, place: Path | None = None) -> list[str]:
+        """Those that any ref reaches; git is asked again once a ref has changed."""
         place = place or self.place
+        where, refs = place.relative_to(self.place), self._refs(place)
+        if self._commits.get(where, ("",))[0] != refs:
+            self._commits[where] = refs, self._reached(place)
+        return self._commits[where][1]
+
+    @staticmethod
+    def _reached(place: Path) -> list[str]:
         born = subprocess.run(
             ["git", *OWN, "rev-parse", "-q", "--verify", "HEAD"], cwd=place, env=ENV, capture_output=True
         )
@@ -287,11 +300,11 @@ class Barrier:
 
     @staticmethod
     def _refs(place: Path) -> str:
-        """Every ref as it is on the disk."""
+        """Every ref as it is on the disk, those of other worktrees and of a table of refs too."""
         top = place / ".git"
-        loose = sorted(path for path in (top / "refs").rglob("*") if path.is_file())
-        held = [path for path in (*loose, top / "HEAD", top / "packed-refs") if path.exists()]
-        return "".join(f"{path.relative_to(top)} {path.read_text()}\n" for path in held)
+        found = (*(top / "refs").rglob("*"), *(top / "reftable").rglob("*"), *top.glob("worktrees/*/HEAD"))
+        held = (*sorted(found), top / "HEAD", top / "packed-refs")
+        return "".join(f"{path.relative_to(top)} {path.read_bytes()!r}\n" for path in held if path.is_file())
 
     def unchecked(self) -> list[str]:
         """New commits whose files no check passed on; of a stash its index may be what HEAD had."""
