@@ -7,7 +7,7 @@ follows from them, and is kept up to date by `update`. An update either happens 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from spak import canon
@@ -29,10 +29,13 @@ from spak.datalog.text.parse import parse, parse_atom
 from spak.datalog.types import included, misfit
 from spak.datalog.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
 
+_read = lru_cache(maxsize=64)(parse)
+"""Most files of a policy are those of the law, the same in each; what `parse` gives cannot change."""
+
 
 def load(sources: Mapping[str, str]) -> Policy:
     """The policy of these files (name to text). Raises: PolicyError `policy.invalid` with all findings."""
-    parsed = tuple(parse(text, name) for name, text in sorted(sources.items()))
+    parsed = tuple(_read(text, name) for name, text in sorted(sources.items()))
     findings = [item for source in parsed for item in source.findings]
     findings += check(parsed)
     findings.sort(key=lambda item: (item.place.file, item.place.start, item.code, item.message))
