@@ -18,6 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from process_kit import WAIT_S, happens, start, until
+from read_once import forget_programs, read_once
 from spak.cli import main
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "specs/examples"
@@ -66,6 +67,7 @@ def forked(
     before: Callable[[], None] = nothing,
 ) -> Done:
     """One call; `before` is done in the child, before the command begins."""
+    read_once()
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
@@ -108,6 +110,7 @@ def become(
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         for name in [name for name in os.environ if name.startswith("SPAK_")]:
             del os.environ[name]
+        forget_programs({**os.environ, **env})
         os.environ.update(env)
         os.chdir(folder)
         before()

@@ -26,15 +26,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from read_once import forget_programs, read_once
+
 KNOWN = (
     "celery.apps.worker", "celery.bin.celery", "celery.fixups.django", "celery.worker.consumer",
-    "channels.routing", "django.contrib.admin", "django.core.handlers.asgi", "django.core.management",
-    "django.core.serializers.json", "django.db.backends.sqlite3.base", "django.db.migrations.executor",
-    "django.forms", "django.template.defaulttags", "django.test.client", "django.views.debug",
-    "django.views.generic", "fido2.server", "requests", "spak.cli.run", "spak.cli.session", "spak.cli.show",
-    "spak.commandline.commands", "spak.lang.edit", "spak.lang.features", "spak.ledger.export",
-    "spak.policy.toolfacts", "spak.proposers", "spak.runner.run", "spak.validators", "uvicorn",
-    "whitenoise.middleware", "whitenoise.storage",
+    "channels.auth", "channels.generic.websocket", "channels.layers", "channels.routing",
+    "channels.security.websocket", "cronsim", "cryptography.fernet", "cryptography.x509",
+    "django.contrib.admin", "django.contrib.admindocs.views", "django.contrib.auth.hashers",
+    "django.contrib.auth.password_validation", "django.contrib.postgres.fields",
+    "django.contrib.sessions.backends.db", "django.core.handlers.asgi", "django.core.management",
+    "django.core.serializers.json", "django.db.backends.postgresql.base", "django.db.backends.sqlite3.base",
+    "django.db.migrations.executor", "django.forms", "django.middleware.clickjacking",
+    "django.middleware.common", "django.middleware.gzip", "django.middleware.security",
+    "django.template.defaulttags", "django.test.client", "django.views.debug", "django.views.generic",
+    "django_htmx.middleware", "drf_spectacular.utils", "fido2.server", "jwt", "pygments.formatters.html",
+    "redis.asyncio", "requests", "rest_framework.authentication", "rest_framework.mixins",
+    "rest_framework.serializers", "spak.cli.run", "spak.cli.session", "spak.cli.show",
+    "spak.commandline.commands", "spak.datalog.explain", "spak.integrity", "spak.lang.diff", "spak.lang.edit",
+    "spak.lang.features", "spak.lang.format", "spak.lang.graph", "spak.ledger.export", "spak.outer.analyze",
+    "spak.outer.campaigns", "spak.outer.experiments", "spak.outer.gate", "spak.outer.grammar",
+    "spak.outer.stats", "spak.patch.make", "spak.policy.history.monitors", "spak.policy.toolfacts",
+    "spak.portable", "spak.proposers", "spak.runner.fork", "spak.runner.live", "spak.runner.run",
+    "spak.runner.views.junit", "spak.runner.views.plots", "spak.runner.views.report", "spak.validators",
+    "spak.validators.problems", "template_partials.apps", "uritemplate", "uvicorn", "whitenoise.middleware",
+    "whitenoise.storage",
 )  # fmt: skip
 """What is imported once. None of it reads a setting of Django's, or the environment, while it is imported."""
 MOST = 1 << 20
@@ -88,6 +103,7 @@ def become(argv: list[str], cwd: str, env: dict[str, str], umask: int) -> None:
     """Be `python ARGV`: a file, `-c TEXT` or `-m MODULE`, `-W HOW` before it."""
     os.setsid()
     os.umask(umask)
+    forget_programs(env)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
@@ -142,6 +158,7 @@ def ended(request: dict[str, Any]) -> int:
 def main() -> None:
     for name in KNOWN:
         import_module(name)
+    read_once()
     assert threading.active_count() == 1, "a fork has one thread"
     gc.collect()
     gc.freeze()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import ASK, HELLO, Cli, Done, forked, held_to, nothing
-from spak import config
+from read_once import read_once
 from spak.cli import run, session, show  # noqa: F401  imported once, here, not in every child
 from spak.proposers import PROPOSERS
 from spak.validators import VALIDATORS
@@ -18,7 +18,7 @@ from spak.validators import VALIDATORS
 @pytest.fixture(scope="session")
 def warm() -> None:
     """What every child would otherwise find out for itself."""
-    config.versions()
+    read_once()
     for make in (*PROPOSERS.values(), *VALIDATORS.values()):
         make()
 
