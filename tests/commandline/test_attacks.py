@@ -14,28 +14,17 @@ from spak.policy.judge import judge
 
 SANDBOXED: list[Fact] = [*CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
 
-USE_UP = frozenset(
-    (
-        "sed ':a;s/^/x/;ta' README.md",
-        "sed -n ':a;ba' README.md",
-        "grep -P '(a+)+$' data.csv",
-    )
-)
-"""They use up time or memory, which the limits of a job end."""
-OF_HISTORY = frozenset(
+ALLOWED = frozenset(
     (
         "git grep KEY",
         "git grep -h . HEAD~3",
         "git stash show -p stash@{0}",
         "git archive --format=tar HEAD | base64",
-        "git format-patch --stdout --root HEAD",
         "git config --get remote.origin.url",
         "git config remote.origin.url",
     )
 )
 """They show what git keeps and name no secret: values are redacted (docs/sandbox.md)."""
-THIRD = frozenset(("awk 'BEGIN{for(i=0;i>=0;i++);}'",))
-"""Of the third list: they use up time or memory."""
 FIFTH = frozenset(
     (
         # what is not ignored is tracked, and shown then: values are redacted
@@ -56,7 +45,6 @@ SIXTH = frozenset(
     )
 )
 """Of the sixth list: what is known and left."""
-ALLOWED = USE_UP | OF_HISTORY
 
 
 def allows(line: str, eyes: World, known: list[Fact]) -> bool:
@@ -82,14 +70,12 @@ def test_of_the_second_list_no_attack_is_allowed(part: int, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
-def test_of_the_third_list_only_what_uses_up_time_is_allowed(part: int, tmp_path: Path) -> None:
+def test_of_the_third_list_no_attack_is_allowed(part: int, tmp_path: Path) -> None:
     eyes = world(armed(tmp_path))
     lines = [line for _, line in attacks("attacks_third")]
     earlier = {line for name in ("attacks", "attacks_second") for _, line in attacks(name)}
     assert len(lines) > 1200 and not earlier & set(lines)
-    tried = lines if part else [*lines[::5], *THIRD]
-    assert {line for line in tried if allows(line, eyes, CHECKED)} == THIRD
-    assert len(THIRD) <= len(lines) / 100
+    assert [line for line in (lines if part else lines[::5]) if allows(line, eyes, CHECKED)] == []
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])

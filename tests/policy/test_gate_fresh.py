@@ -12,7 +12,6 @@ from spak.policy.actions import Action
 from spak.policy.judge import judge
 
 ALLOWED = {
-    "jq -n 'def f: f; f'",
     "for i in {1..1000}; do for j in {1..1000}; do for k in {1..1000}; do echo; done; done; done",
 }
 """Attacks that are allowed: they use up time or memory, which the limits of a run end."""

@@ -13,8 +13,11 @@ _HOSTS = lists.pattern("environment", "hosts", re.IGNORECASE)
 _LOCAL = lists.pattern("environment", "local")
 _PLAIN = re.compile(r"[\w.,:+-]*", re.ASCII)
 _MILD = re.compile(r"\w{0,20}|\d+(\.\d+){1,3}", re.ASCII)
-"""Values of a variable of which nothing is known: a word or a version; no address, option or text of a
-shell."""
+"""Values of a variable whose name says that it is a level, a folder or the like: a word or a version; no
+address, option or text of a shell."""
+_SWITCH = re.compile(r"\d{0,6}|(?i:true|false|yes|no|on|off|none|auto)", re.ASCII)
+"""Values of a variable of which nothing is known."""
+_PLAINLY = lists.pattern("environment", "plainly")
 _VALUES = {
     name: re.compile(pattern)
     for names, pattern in lists.section("environment")["values"].items()
@@ -46,6 +49,8 @@ def trouble(name: str, values: Sequence[str], is_there: Callable[[str], bool]) -
     plain = _VALUES.get(name) or named
     if (plain is None or plain is _LOCAL) and matters(name):
         return f"{name} changes what programs run, load or talk to"
-    if all((plain or _MILD).fullmatch(value) or (plain is None and is_there(value)) for value in values):
+    told = plain is None and _PLAINLY.match(name) is not None
+    form = plain or (_MILD if told else _SWITCH)
+    if all(form.fullmatch(value) or (told and is_there(value)) for value in values):
         return None
-    return f"a value of {name} that is no plain word and no file of the workspace"
+    return f"a value of {name} that is none of those that are known to be harmless"
