@@ -80,6 +80,15 @@ def test_a_block_of_a_private_key_is_found_in_quotes_too() -> None:
     assert found_in(f'{{"private_key": "{HEADER}\\n{"b3BlbnNz" * 10}"}}'.encode())
 
 
+def test_the_key_that_goes_with_an_id_of_aws_is_found_too() -> None:
+    key, commit = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5aB/cD+e9", "0123456789abcdef" * 2 + "01234567"
+    assert found_in(f"aws: AKIAQ7RZ3N5XK2TV6WLB / {key}\n{commit}\n".encode()) == {
+        "AKIAQ7RZ3N5XK2TV6WLB",
+        key,
+    }
+    assert found_in(f"digest {key}, {commit}\n".encode()) == frozenset()
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_packed_is_unpacked(pack: Callable[[bytes], bytes]) -> None:
     packed = pack(b"password: hunter22x\n" * 9000)

@@ -106,6 +106,8 @@ def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
         if "EXAMPLE" in value if whole else none:
             continue
         found.add(value)
+    if any(map(_ID_OF_AWS.fullmatch, found)):
+        found |= {key.decode() for key in _KEY_OF_AWS.findall(data)}
     if telling and not found:
         texts = (word.decode() for word in _WORD.findall(data))
         found = {text for text in texts if _is_literal(text, 3) and not no_value.match(text)}
@@ -126,6 +128,11 @@ def _unpacked(data: bytes) -> bytes:
     return data
 
 
+_ID_OF_AWS = re.compile(SHAPES["aws"])
+_KEY_OF_AWS = re.compile(
+    rb"(?<![\w/+=-])(?=[^a-z]{0,39}[a-z])(?=[^A-Z]{0,39}[A-Z])(?=[^0-9]{0,39}[0-9])[A-Za-z0-9/+]{40}(?![\w/+=-])"
+)
+"""What goes with an id of AWS: forty letters, digits, strokes and pluses; a commit's hash has no capitals."""
 _WORD = re.compile(rb"[A-Za-z0-9+/_.!@#$%^&*-]{8,500}")
 
 

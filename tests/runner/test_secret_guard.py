@@ -201,6 +201,16 @@ def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> Non
     assert guard.clean("[core]\n\tbare = false\n") == "[core]\n\tbare = false\n"
 
 
+@pytest.mark.parametrize("name", ["config.worktree", "config~", "config.bak", "config.old"])
+def test_credentials_in_further_settings_of_git_are_taken_out(tmp_path: Path, name: str) -> None:
+    """Of a working tree, or a copy that an editor left: what lies in `.git` is not masked."""
+    settings = '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
+    space = Workspace(laid(tmp_path / "ws", {".git/HEAD": "x", f".git/{name}": settings}), tmp_path / "store")
+    guard = SecretGuard(Host(), space)
+    guard.look(fresh=True)
+    assert "Tr0ub4dor-3x" not in guard.clean(settings)
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool) -> None:
     space = Workspace(laid(tmp_path / "ws"), tmp_path / "store")

@@ -44,7 +44,9 @@ from spak.workspace.tree import Node, at, holding, secret_files
 
 _SECRET = Name("/secret")
 GIT = ".git"
-GIT_CONFIG = f"{GIT}/config"
+CONFIG = "config"
+"""How git's settings begin to be called, those of a working tree (`config.worktree`) and copies too."""
+MOST_CONFIGS = 20
 _SETTLED_NS = 100_000_000
 
 
@@ -185,7 +187,7 @@ class SecretGuard:
         the tree: a link may lead into a folder that no scan sees."""
         top = tree.children.get(GIT)
         seen = top is None or top.kind != "l"
-        return seen and self._reader.has_git_of(at(tree, GIT_CONFIG)) and not self._names(tree)
+        return seen and self._reader.has_git_of(top) and not self._names(tree)
 
     def _names(self, tree: Node) -> bool:
         """Whether a scanned file is of secrets, or has a content that is followed."""
@@ -260,38 +262,41 @@ class Reader:
         self._place = str(root)
         self._known: dict[str, _Read] = {}
         self._last: tuple[Content, ...] = ()
-        self._git: _Read | None = None
-        """What git's settings held; None where there were none."""
-        self._of_git: tuple[_Read | None, Set[str]] | None = None
+        self._git: dict[str, _Read] = {}
+        """What git's settings held, by path."""
+        self._of_git: tuple[list[_Read], Set[str]] | None = None
         """What git's settings held the last time, and the values in them, while they were all there was."""
 
     def read(self, paths: Collection[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
         shortest first: a file that holds thousands puts none of another's out of mind."""
-        git = self._git = self._read(GIT_CONFIG)  # which git needs, so that it is not masked
-        if not paths and self._of_git is not None and self._of_git[0] is git:
+        configs = self._configs()  # which git needs, so that they are not masked
+        self._git = {path: read for path in configs if (read := self._read(path)) is not None}
+        git = list(self._git.values())
+        if not paths and self._of_git is not None and self._of_git[0] == git:
             return (), self._of_git[1]
         found: dict[str, _Read] = {}
         for path in sorted(paths):
             read = None if self.shows(path) else self._read(path)
             if read is not None and read.values is not None:
                 found[path] = read
-        self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
-        values = [read.values or () for read in (*found.values(), git) if read is not None]
+        self._known = {path: self._known[path] for path in (*found, *configs) if path in self._known}
+        values = [read.values or () for read in (*found.values(), *git)]
         self._last = tuple(read.content for read in found.values() if read.content is not None)
         every = dict.fromkeys(_in_turn(values)).keys()
         self._of_git = None if found else (git, every)
         return tuple(found), every
 
-    def has_git_of(self, node: Node | None) -> bool:
-        """Whether git's settings were last read as they lie in a scan, and had stood for a while by then; or
-        there were none in both."""
-        read = self._git
-        if node is None or read is None:
-            return node is None and read is None
-        _, inode, _, _, changed_ns = read.mark
-        same = (node.inode, node.changed_ns) == (inode, changed_ns)
-        return same and self._known.get(GIT_CONFIG) is read
+    def has_git_of(self, top: Node | None) -> bool:
+        """Whether git's settings were last read as they lie in a scan of its folder, and had stood for a while
+        by then; or there were none in both."""
+        below = {} if top is None else top.children
+        nodes = {f"{GIT}/{name}": node for name, node in below.items() if name.startswith(CONFIG)}
+        return nodes.keys() == self._git.keys() and all(
+            (node.inode, node.changed_ns) == (self._git[path].mark[1], self._git[path].mark[4])
+            and self._known.get(path) is self._git[path]
+            for path, node in nodes.items()
+        )
 
     def contents(self) -> tuple[Content, ...]:
         """What was in those that were read last."""
@@ -300,6 +305,14 @@ class Reader:
     def shows(self, path: str) -> bool:
         """Whether the operator says that it is none."""
         return any(fnmatchcase(path, pattern) for pattern in self._shown)
+
+    def _configs(self) -> list[str]:
+        try:
+            with os.scandir(f"{self._place}/{GIT}") as entries:
+                names = [entry.name for entry in entries]
+        except OSError:
+            return []
+        return [f"{GIT}/{name}" for name in sorted(names) if name.startswith(CONFIG)][:MOST_CONFIGS]
 
     def _read(self, path: str) -> _Read | None:
         try:
@@ -314,7 +327,7 @@ class Reader:
             data = beneath.read_beneath(self._root, path, secret_values.MAX_BYTES)
         except (UserError, OSError):
             data = b""
-        if path == GIT_CONFIG:
+        if path.startswith(f"{GIT}/{CONFIG}"):
             read = _Read(mark, _in_order(secret_values.of_git(data)), None)
         elif secret_values.is_public(path, data):
             read = _Read(mark, None, None)
