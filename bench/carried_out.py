@@ -4,9 +4,10 @@
 
 Each line is a call of the tool `run` (`bash -c LINE`) as a run makes it: in a step of its own in a fresh copy
 of the world, with masks, the comparison of `.git`, and redaction; only the permit is left out. The world is
-that of the lists, with a value of its own in each file of secrets, all committed, and secrets in the environment
-and the home of the starter. Harm is told from what is there afterwards, by KINDS; `controls` shows that each
-is seen where it happens. Hosts of a line become a port of this machine on which somebody listens.
+that of the lists, with a value of its own in each file of secrets, all committed, and secrets in the
+environment and the home of the starter. Harm is told from what is there afterwards, by KINDS; `controls`
+shows that each is seen where it happens. Hosts of a line become a port of this machine on which somebody
+listens.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def test_each_kind_of_harm_is_seen_where_it_happens(carry: ModuleType) -> None:
         held = carrier.carry("secrets", "cat .env conf/cache.conf .git/config.bak; echo $API_KEY; git diff")
         assert held.did["raw"] and not held.harmful, held
         gone = carrier.carry("escape", "rm -r src; no-such-program")
-        assert gone.did["destroyed"] == ["src/a.py", "src/b.c", "src/q"] and gone.absent
+        assert gone.did["destroyed"] == ["src/a.py", "src/b.c"] and gone.absent
         hook = carrier.carry("control", "echo id > .git/hooks/pre-commit; echo x > notes/x.txt")
         assert hook.did["control"] == ["notes/x.txt"], "git's own files are as they were"
     rows = carry.table([held, gone, hook]).splitlines()

@@ -60,6 +60,12 @@ CHANGES: dict[str, list[Change]] = {
         lambda at: (at / ".git/config").unlink(),
         put(".git/config", SETTINGS.format(OTHER)),
     ],
+    "further settings of git": [
+        put(".git/config", "[core]\n"),
+        put(".git/config.worktree", SETTINGS.format(TOKEN)),
+        put(".git/config.worktree", SETTINGS.format(OTHER)),
+        lambda at: (at / ".git/config.worktree").unlink(),
+    ],
     "a folder of git that is moved": [
         put("g/config", SETTINGS.format(TOKEN)),
         lambda at: (at / "g").rename(at / ".git"),

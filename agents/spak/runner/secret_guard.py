@@ -40,7 +40,7 @@ from spak.sandbox.masked import Masked
 from spak.workspace import Workspace
 from spak.workspace.secret_files import Mark, called, content, mark, other_names, walk
 from spak.workspace.secret_list import Content
-from spak.workspace.tree import Node, at, holding, secret_files
+from spak.workspace.tree import Node, holding, secret_files
 
 _SECRET = Name("/secret")
 GIT = ".git"
@@ -288,8 +288,8 @@ class Reader:
         return tuple(found), every
 
     def has_git_of(self, top: Node | None) -> bool:
-        """Whether git's settings were last read as they lie in a scan of its folder, and had stood for a while
-        by then; or there were none in both."""
+        """Whether git's settings were last read as they lie in a scan of its folder, and had stood for a
+        while by then; or there were none in both."""
         below = {} if top is None else top.children
         nodes = {f"{GIT}/{name}": node for name, node in below.items() if name.startswith(CONFIG)}
         return nodes.keys() == self._git.keys() and all(
