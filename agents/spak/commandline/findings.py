@@ -261,25 +261,14 @@ class Findings:
                 odd += self._odd_use("writes", posixpath.join(folder, place, name.lstrip("/") or "."))
         return True
 
-    def shows_members(self, text: str) -> None:
-        """Note the secrets among the members of an archive that is printed."""
-        for whole in self.wholes(text):
-            secrets = filter(places.secret, (self.world.members and self.world.members(whole)) or ())
-            self.reading.uses += [Use(self.index, "walks", name, "secret") for name in secrets]
-
-    def copies(
-        self, sources: Sequence[Arg], target: Arg, named: bool, contents: bool, parents: bool = False
-    ) -> None:
+    def copies(self, sources: Sequence[Arg], target: Arg, named: bool, contents: bool) -> None:
         """Note odd places that copies of the sources come to: in a folder under their own names if `named`,
-        else at its place; `contents` says that a slash at the end means what is in a folder (rsync), and
-        `parents` that names keep their folders."""
+        else at its place; `contents` says that a slash at the end means what is in a folder (rsync)."""
         texts = [text for item in sources if not item.tilde for text in item.texts]
         for text, folder in itertools.product(texts, dict.fromkeys(self.folders)):
             start = posixpath.join(folder, text)
             for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
                 self._copied(source, folder, target, named, contents)
-                for to in target.texts if parents else ():
-                    self._odd_use("writes", posixpath.join(folder, to, text))
 
     def _copied(self, source: str, folder: str, target: Arg, named: bool, contents: bool) -> None:
         last = "" if contents and source.endswith("/") else posixpath.basename(source.rstrip("/"))

@@ -10,12 +10,12 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
     local       a path without `:`, used as the next word says
 
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
-count (of three digits), size, suffix and stem (of the names of copies and parts), name (of a variable), word
+count (of three digits), suffix and stem (of the names of copies and parts), name (of a variable), word
 (perhaps a path, `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script
 LANGUAGE (scripts.py), globs (a path or a pattern that the program expands), report (a form, or form:path),
 packed (a file that is packed in its place), line (a command line), rev and held (git's revisions), lines
 PATTERN (with a path after the last colon), member (of an archive), into (where copies go; a device loses
-what is moved there), shown (an archive that is printed), worktree (a folder that gets the files of a
+what is moved there), worktree (a folder that gets the files of a
 commit), repository (of git), program (a file that is run), pyfile (one of Python, or its input), python (a
 text of Python), module (of Python, with the words after it), activate (of a virtual environment), java (a
 class), named (a name that means no more), assigned (a path or name=value), variable (name=value, or a name:
@@ -26,7 +26,6 @@ tree.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -42,8 +41,6 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
 _RULES = lists.names("kinds", "rules")
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
-_FORMAT = re.compile("%[^A-Za-z]*[A-Za-z]")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _FORMS = lists.section("forms")
 _NOT_KNOWN = "a word that is not known before the line runs"
 _PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
@@ -184,9 +181,8 @@ def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
         judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
     judge.path("writes", item)
     judge.overwrites(*item.texts)
-    given = parsed.names()
     sources = [other for other in parsed.operands if other is not item]
-    judge.copies(sources, item, "-T" not in given, grammar.name == "rsync", "--parents" in given)
+    judge.copies(sources, item, "-T" not in parsed.names(), grammar.name == "rsync")
 
 
 def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -229,28 +225,6 @@ def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 def _may_include(code: str | None) -> bool:
     whole = re.sub(r"(\\|\?\?/)\n", "", code or "")
     return code is None or _INCLUDES.search(_OF_SYSTEM.sub("", whole)) is not None
-
-
-def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """The end of the names of copies: no name that it makes is one that says what is run."""
-    _formed(judge, grammar, kind, item, parsed, option)
-    names = {posixpath.basename(text) for operand in parsed.operands for text in operand.texts}
-    for name in sorted(names - {""}):
-        judge.use("writes", name + (item.text or ""))
-
-
-def _stem(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """The beginning of names of files, each with letters or a number and an end: none says what is run."""
-    judge.path("writes", item)
-    forms = [text for text in texts_of(parsed.values("-b")) if "%" in text]
-    ends = [*texts_of(parsed.values("--additional-suffix")), *forms] or [""]
-    counts = ["", "0", *(one + two for one in _LETTERS for two in ("", *_LETTERS))]
-    names = [_FORMAT.sub(count, end) if "%" in end else count + end for end in ends for count in counts]
-    for text in item.texts:
-        folder, _, last = text.casefold().rpartition("/")
-        made = [last + name for name in names]
-        if any(map(places.controls, made)) or (not folder and any(map(places.at_root, made))):
-            _unfit(judge, grammar, item, option, "names of files that say what is run begin so")
 
 
 _WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
@@ -306,14 +280,6 @@ def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
     judge.unpacks(item, parsed.values(*kind.detail.split()) or [HERE])
 
 
-def _shown(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """An archive whose members are printed: those that are named, or all."""
-    _local(judge, grammar, Kind("local", "reads"), item, parsed, option)
-    named = [text for other in parsed.operands for text in other.texts if other is not item]
-    for text in item.texts if not named or any(re.search(r"[*?\[]", name) for name in named) else ():
-        judge.shows_members(text)
-
-
 def _code(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A command line, a text of Python or a module, given as a word."""
     judge.programs.code[kind.name](judge, grammar, item, parsed)
@@ -366,12 +332,12 @@ TAKERS: dict[str, Taker] = {
     "held": _rev,
     "tree_links": _tree,
 }
-for _taker in (_choice, _word, _program, _target, _rev, _member, _into, _variable, _host, _shown, _source):
+for _taker in (_choice, _word, _program, _target, _rev, _member, _into, _variable, _host, _source):
     TAKERS[_taker.__name__[1:]] = _taker
-for _taker in (_suffix, _stem, _local, _tree, _unpacks, _script, _script_or_file):
+for _taker in (_local, _tree, _unpacks, _script, _script_or_file):
     TAKERS[_taker.__name__[1:]] = _taker
 _SHOWN = words("text match prose like")
 """Kinds of words that a program may print: a shell puts the names that a pattern matches in their place."""
-_PATHLIKE = words("tree tree_links program shown unpacks source local into")
+_PATHLIKE = words("tree tree_links program unpacks source local into")
 KINDS = frozenset(TAKERS) | _PATHS | {"command"}
 """Every kind that a table may name."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import sys
 
 from spak.commandline import flow, lists, pythontext, table, walkers
 from spak.commandline.interpret import apply, interpret, parse
@@ -44,7 +43,7 @@ def patch(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     parsed = parse(judge, grammar, rest)
     apply(judge, grammar, parsed)
     if len(parsed.operands) <= 1 and not parsed.values("-i"):
-        _patched(judge, parsed.values("-d"))
+        _patched(judge)
 
 
 def applied(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
@@ -53,17 +52,16 @@ def applied(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     apply(judge, grammar, parsed)
     goes_on = parsed.names() & {"--abort", "--quit", "--continue", "--skip", "--show-current-patch"}
     if not goes_on and all(item.text == "-" for item in parsed.operands):
-        _patched(judge, [])
+        _patched(judge)
 
 
-def _patched(judge: Judge, targets: list[Arg]) -> None:
-    """The patch on the input is looked at, which changes files below the targets."""
-    targets = targets or [HERE]
+def _patched(judge: Judge) -> None:
+    """The patch on the input is looked at."""
     if judge.stdin is not None:
-        judge.unpacks(judge.stdin, targets)
+        judge.unpacks(judge.stdin, [HERE])
         return
     body = judge.body if judge.body is not None and is_patch(judge.body) else None
-    looked = body is not None and judge.writes_members(patched(body), targets)
+    looked = body is not None and judge.writes_members(patched(body), [HERE])
     of_git = judge.before and judge.before[-1].words and judge.before[-1].words[0].value == "git"
     if not looked and not of_git:
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
@@ -105,8 +103,7 @@ def ln(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
             judge.path("reads", item)
         for place in link.texts:
             judge.links(place, *(posixpath.join(place, posixpath.basename(text)) for text in item.texts))
-            for folder in [""] if "-r" in given else _folders(judge, place):
-                # a link leads on from where it lies, not from where it was made
+            for folder in _folders(judge, place):  # a link leads on from where it lies
                 judge.path("reads", item.below(folder))
 
 
@@ -208,10 +205,6 @@ def _of_project(judge: Judge, name: str) -> bool:
     return False
 
 
-def _is_standard(name: str) -> bool:
-    return name.partition(".")[0] in sys.stdlib_module_names
-
-
 def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     """`python -m MODULE`."""
     name, rest = item.text, parsed.after
@@ -226,7 +219,7 @@ def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
         judge.run([Arg(program, (program,)), *rest])
     elif (listed := table.grammar(f"python-m-{name}")) is not None:
         interpret(judge, listed, rest)
-    elif _is_standard(name) or not _of_project(judge, name):
+    elif pythontext.is_standard(name) or not _of_project(judge, name):
         judge.deed("executes", f"python -m {name}", "no module of the project, and none that is known")
     else:
         judge.deed("builds", f"python -m {name}")

@@ -92,7 +92,7 @@ class _Reading:
             self.found.why = "python code that gives a module another name"
         elif whole.partition(".")[0] in _REACHES or (not first and whole.rpartition(".")[2] in _STARTS):
             self.found.why = "python code that loads what starts processes or connects"
-        elif not _is_standard(whole):
+        elif not is_standard(whole):
             self.found.imports |= {whole} if first else {whole, whole.rpartition(".")[0]}
 
     def node(self, node: ast.AST) -> str:
@@ -158,7 +158,7 @@ class _Reading:
         )
         plain = names[-1] in _FIELDS or names[-1].isupper() or whole == "sys.path"
         hidden = any(_HIDDEN.search(name) for name in names)
-        if hidden or not shown or (_is_standard(whole) and not plain):
+        if hidden or not shown or (is_standard(whole) and not plain):
             return "python code that hands a module, or what is in one, on"
         return ""
 
@@ -168,10 +168,10 @@ class _Reading:
             return "python code that hands over what may be called"
         if names == ["open"]:
             return self._open(node)
-        if whole and not _is_standard(whole):
+        if whole and not is_standard(whole):
             self.found.calls.add(whole.rpartition(".")[0])
         if whole:
-            plain = whole in FUNCTIONS or not (_is_standard(whole) or names[-1] in _STARTS)
+            plain = whole in FUNCTIONS or not (is_standard(whole) or names[-1] in _STARTS)
             return "" if plain else f"python code that calls {whole}"
         plain = isinstance(node.func, ast.Attribute) or (
             names[0] in _CALLS and (names[0] != "type" or len(node.args) == 1)
@@ -188,7 +188,8 @@ class _Reading:
         return "python code that opens a file which is not written out, or writes one"
 
 
-def _is_standard(module: str) -> bool:
+def is_standard(module: str) -> bool:
+    """Whether a module, by its whole name, is of the standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
