@@ -277,9 +277,9 @@ class Site:
         assert not set(namespaces()) & set(self.own)
         assert not any(self.runs[hidden].iterdir())
 
-    def inside(self, nth: int) -> dict[str, Any]:
-        """A worker is stopped inside its group commit, on PostgreSQL; what another host does meanwhile
-        (on the same one it may have to wait for the folder)."""
+    def inside(self, point: str, nth: int) -> dict[str, Any]:
+        """A worker is stopped at a statement of its group commit, on PostgreSQL; what another host does
+        meanwhile (on the same one it may have to wait for the folder)."""
         from spakweb import clock
         from spakweb.ledger import store
         from spakweb.lock_wait import locked
@@ -292,7 +292,7 @@ class Site:
 
         def first() -> None:
             store.LEASE_S, store.RENEW_S = 1.0, 0.3
-            stop_at("spakweb.ledger.writer_sql:held", True, nth)
+            stop_at(f"spakweb.ledger.writer_sql:{point}", True, nth)
             advanced(key)
 
         a = child(self.root / "a", first)
@@ -394,7 +394,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        found = site.inside(asked["inside"]) if "inside" in asked else site.scenario(asked)
+        found = site.inside(*asked["inside"]) if "inside" in asked else site.scenario(asked)
         print(json.dumps(found), flush=True)
 
 

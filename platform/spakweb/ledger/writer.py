@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from queue import Empty, SimpleQueue
@@ -67,6 +68,20 @@ class Batch:
     make: Run | None = None
     """The row of the run, which is not there yet and is made first, with the lease."""
     done: Future[None] = field(default_factory=Future)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes the row of its run."""
+        return bool(self.records) or self._changes_more
+
+    @property
+    def only_records(self) -> bool:
+        """Whether it has new records of a run, and nothing else."""
+        return bool(self.records) and not (self.blobs or self.confirm or self._changes_more)
+
+    @property
+    def _changes_more(self) -> bool:
+        return bool(self.shown or self.free or self.renew or self.kept or self.take)
 
 
 class Writer:
@@ -164,13 +179,15 @@ class Writer:
 
     def _committed(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
         """One transaction; the connection stays open, and one that has gone meanwhile is made again once.
+        On PostgreSQL new records alone are one statement, which is the transaction.
 
         If the commit that was cut off had been made after all, its runs are lost to the next runner, which
         goes on where their ledgers end.
         """
         for last in (False, True):
             try:
-                with transaction.atomic():
+                one = connection.vendor == "postgresql" and all(batch.only_records for batch in batches)
+                with nullcontext() if one else transaction.atomic():
                     return self._store(batches)
             except DatabaseError as error:
                 connection.close()
@@ -186,38 +203,28 @@ class Writer:
             if batch.records and batch.make is None:
                 firsts.setdefault(batch.run, batch)
                 lasts[batch.run] = batch
-        lost: set[int] = set()
-        with connection.cursor() as cursor:
+        with sql.writing() as cursor:
             for batch in batches:
                 if batch.make is not None:
                     _make(batch, batch.make)
-            changed = {
-                batch.run
-                for batch in batches
-                if batch.make is None
-                and (batch.records or batch.shown or batch.free or batch.renew or batch.kept or batch.take)
-            }
+            changed = sorted({batch.run for batch in batches if batch.make is None and batch.changes})
             asked = {batch.run for batch in batches if batch.confirm}
             fences = sql.fences(cursor, sorted(asked)) if asked else {}
-            held = sql.held(cursor, sorted(changed)) if changed else {}
-            for batch in batches:
-                if (
-                    batch.take is not None
-                    and batch.run in held
-                    and sql.take(cursor, clock.now(), batch.run, batch.fence, batch.take)
-                ):
-                    batch.wanted = held[batch.run][2]
-                    held[batch.run] = batch.fence, 0, batch.wanted
-            for run, first in firsts.items():
-                if held.get(run, ())[:2] != (first.fence, first.before) or lasts[run].fence != first.fence:
-                    lost.add(run)
+            taking = [batch for batch in batches if batch.take is not None and batch.make is None]
+            refused = self._take(cursor, changed, taking) if taking else set()
+            heads = [
+                (run, first.fence, first.before, lasts[run].count, lasts[run].head)
+                for run, first in firsts.items()
+                if lasts[run].fence == first.fence and run not in refused
+            ]
+            rows = [row for batch in batches if batch.make is None for row in batch.records]
+            held, moved = sql.append(cursor, changed, heads, rows)
+            lost = firsts.keys() - moved
+            if made := [row for batch in batches if batch.make is not None for row in batch.records]:
+                sql.add_records(cursor, made)
             kept = [batch for batch in batches if batch.run not in lost]
-            if heads := [(last.count, last.head, run) for run, last in lasts.items() if run not in lost]:
-                sql.move(cursor, heads)
             if blobs := [blob for batch in kept for blob in batch.blobs]:
                 sql.add_blobs(cursor, blobs)
-            if records := [record for batch in kept for record in batch.records]:
-                sql.add_records(cursor, records)
             self._keep(cursor, [batch for batch in kept if batch.kept and held[batch.run][0] == batch.fence])
             if shown := {(batch.run, batch.fence): batch.shown for batch in batches if batch.shown}:
                 sql.show(cursor, shown.values())
@@ -226,6 +233,19 @@ class Writer:
             if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
                 sql.free(cursor, freed)
         return lost, fences
+
+    @staticmethod
+    def _take(cursor: Any, changed: Sequence[int], batches: list[Batch]) -> set[int]:
+        """Take leases; gives the runs whose lease was not free. All rows that are changed are locked first,
+        so that they are in order."""
+        held, refused = sql.held(cursor, changed), set()
+        for batch in batches:
+            assert batch.take is not None
+            if batch.run in held and sql.take(cursor, clock.now(), batch.run, batch.fence, batch.take):
+                batch.wanted = held[batch.run][2]
+            else:
+                refused.add(batch.run)
+        return refused
 
     @staticmethod
     def _keep(cursor: Any, batches: list[Batch]) -> None:

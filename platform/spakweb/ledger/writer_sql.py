@@ -1,10 +1,10 @@
 """The statements of the group commit, in the words of SQLite and of PostgreSQL.
 
-Takes a cursor inside a transaction and rows as tuples; many rows are one call. SQLite takes them one after
-the other (executemany), PostgreSQL as arrays of columns in one statement (unnest). Never executemany there:
-psycopg makes a pipeline of it, and a process that is stopped inside a pipeline keeps its locks for ever (none
-of the server's limits runs between two statements of one). It decides nothing: what may be written, writer.py
-says.
+Takes a cursor of `writing` and rows as tuples; many rows are one call. SQLite takes them one after the other
+(executemany), PostgreSQL as arrays of columns in one statement (unnest). Never executemany there: psycopg
+makes a pipeline of it, and a process that is stopped inside a pipeline keeps its locks for ever (none of the
+server's limits runs between two statements of one). What may be written writer.py says; `append` compares
+fences and counts, so that PostgreSQL can do it where it writes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ BlobRow = tuple[int, str, int]
 Taking = tuple[str, str, float, str, Any]
 """Who takes a lease, what it called itself when it chose the run, for how many seconds, and the mode and the
 other specs that the run begins with."""
+Head = tuple[int, int, int, int, str]
+"""run, its fence, the count that it must have, its new count and head."""
+Held = tuple[int, int, str]
+"""fence, count, what people want."""
 SnapshotRow = tuple[int, int, str, bytes]
 """run, count, head, data."""
 PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
@@ -37,6 +41,20 @@ _RECORD = {
 }  # fmt: skip
 _SNAPSHOT = {"run_id": "bigint", "count": "integer", "head": "text", "data": "bytea"}
 _BLOB = {"run_id": "bigint", "digest": "text", "size": "bigint"}
+_HEAD = {"id": "bigint", "fence": "bigint", "before": "integer", "count": "integer", "head": "text"}
+_APPENDED = (
+    f"WITH held AS (SELECT id, fence, count, wanted FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id "
+    f"FOR NO KEY UPDATE), moved AS (UPDATE {_RUNS} AS r SET count = v.count, head = v.head "
+    f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _HEAD.values())}) AS v({', '.join(_HEAD)}) "
+    "JOIN held AS h ON h.id = v.id AND h.fence = v.fence AND h.count = v.before "
+    "WHERE r.id = v.id RETURNING r.id), "
+    f"added AS (INSERT INTO {RunRecord._meta.db_table} ({', '.join(_RECORD)}) SELECT n.* "
+    f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _RECORD.values())}) AS n({', '.join(_RECORD)}) "
+    "JOIN moved AS m ON m.id = n.run_id) "
+    "SELECT h.id, h.fence, h.count, h.wanted, m.id FROM held AS h LEFT JOIN moved AS m USING (id)"
+)
+"""Locks rows in order, compares, moves and inserts. A row that another transaction changed while this one
+waited for it is compared and moved as it is by then."""
 _SHOWN = (
     f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
     "wanted = CASE WHEN wanted = %s OR %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
@@ -70,7 +88,42 @@ _FREED_TOGETHER = (
 )
 
 
-def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int, str]]:
+def writing() -> Any:
+    """A cursor for the statements below. On PostgreSQL values go beside a statement, in binary: Django's own
+    cursor writes them into it as text, two fifths of the writer's CPU."""
+    if connection.vendor != "postgresql":
+        return connection.cursor()
+    import psycopg
+
+    connection.ensure_connection()
+    return connection.make_cursor(psycopg.Cursor(connection.connection))
+
+
+def append(
+    cursor: Any, runs: Sequence[int], heads: Sequence[Head], rows: Sequence[RecordRow]
+) -> tuple[dict[int, Held], set[int]]:
+    """Move heads whose runs still have that fence and count, and insert the rows of those runs, of no others.
+    Gives what `held` gives for `runs`, all that the transaction changes, and the runs whose heads were moved.
+    On PostgreSQL it is one statement, and no round trip for each part."""
+    if heads and connection.vendor == "postgresql":
+        cursor.execute(_APPENDED, [list(runs), *_columns(heads), *_columns(rows)])
+        found = cursor.fetchall()
+        known = {run: (fence, count, wanted) for run, fence, count, wanted, _ in found}
+        return known, {run for *_, run in found if run is not None}
+    known = held(cursor, runs) if runs else {}
+    moving = [
+        (count, head, run)
+        for run, fence, before, count, head in heads
+        if known.get(run, ())[:2] == (fence, before)
+    ]
+    moved = {run for *_, run in moving}
+    if moving:
+        cursor.executemany(f"UPDATE {_RUNS} SET count = %s, head = %s WHERE id = %s", moving)
+        add_records(cursor, [row for row in rows if row[0] in moved])
+    return known, moved
+
+
+def held(cursor: Any, runs: Sequence[int]) -> dict[int, Held]:
     """Fence and count of runs, and what people want of them, which nobody else changes until the transaction
     ends. Who locks more than one run locks in the order of their ids, or two could wait for each other."""
     if connection.vendor == "postgresql":
@@ -89,18 +142,6 @@ def fences(cursor: Any, runs: Sequence[int]) -> dict[int, int]:
     marks = ", ".join(["%s"] * len(runs))
     cursor.execute(f"SELECT id, fence FROM {_RUNS} WHERE id IN ({marks})", list(runs))
     return dict(cursor.fetchall())
-
-
-def move(cursor: Any, heads: Sequence[tuple[int, str, int]]) -> None:
-    """Set count and head of runs: (count, head, run)."""
-    if connection.vendor == "postgresql":
-        cursor.execute(
-            f"UPDATE {_RUNS} AS r SET count = v.count, head = v.head FROM "
-            "unnest(%s::integer[], %s::text[], %s::bigint[]) AS v(count, head, id) WHERE r.id = v.id",
-            _columns(heads),
-        )
-    else:
-        cursor.executemany(f"UPDATE {_RUNS} SET count = %s, head = %s WHERE id = %s", heads)
 
 
 def add_records(cursor: Any, rows: Sequence[RecordRow]) -> None:

@@ -4,22 +4,26 @@ cost of another."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
-from ledger_contract import act
+from ledger_contract import act, genesis
 from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
 from spakweb.ledger import writer as writing
 from spakweb.ledger import writer_sql as sql
+from spakweb.ledger.store import DatabaseLedger
 from spakweb.ledger.writer import Batch
 from spakweb.runs.actions import start
 from spakweb.runs.models import Run, RunBlob, RunRecord, State
@@ -103,15 +107,62 @@ def test_on_postgresql_nothing_is_sent_as_a_pipeline(team: Team) -> None:
         many_at_once.append(many)
         return execute(text, given, many, context)
 
-    with transaction.atomic(), connection.execute_wrapper(seen), connection.cursor() as cursor:
-        sql.move(cursor, [(1, "head", run.row.pk) for run in runs])
+    rows = [(run.row.pk, 1, "act", "proposal", "", "", 1, b"a line") for run in runs]
+    heads = [(run.row.pk, run.fence, 1, 2, "head") for run in runs]
+    with transaction.atomic(), connection.execute_wrapper(seen), sql.writing() as cursor:
+        assert sql.append(cursor, [run.row.pk for run in runs], heads, rows)[1] == {row[0] for row in rows}
         sql.add_blobs(cursor, [(run.row.pk, "x" * 43, 1) for run in runs])
         sql.show(cursor, [sql.shown(shown(run.row, State.WAITING), run.fence, "") for run in runs])
         sql.renew(cursor, timezone.now(), [(run.row.pk, run.fence, "me", 9.0) for run in runs])
-        assert set(Run.objects.values_list("state", "holder", "summary__steps")) == {("waiting", "me", 2)}
         sql.free(cursor, [(run.row.pk, run.fence) for run in runs])
-    assert len(many_at_once) == 6 and (connection.vendor == "sqlite" or not any(many_at_once))
-    assert set(Run.objects.values_list("holder", "lease_until")) == {("", None)}
+    assert len(many_at_once) == (5 if connection.vendor == "postgresql" else 7)
+    assert connection.vendor == "sqlite" or not any(many_at_once)
+    found = set(Run.objects.values_list("state", "summary__steps", "count", "holder", "lease_until"))
+    assert found == {("waiting", 2, 2, "", None)}
+
+
+def test_on_postgresql_records_alone_are_one_statement(team: Team) -> None:
+    """It is its own transaction: a process cannot be stopped in the middle of it and keep rows locked."""
+    mine = ledger(team)
+    batch, _ = mine._next([act(1)])
+    inside: list[bool] = []
+
+    def seen(execute: Any, text: Any, given: Any, many: bool, context: Any) -> Any:
+        inside.append(connection.in_atomic_block)
+        return execute(text, given, many, context)
+
+    with connection.execute_wrapper(seen):
+        assert writing.writer._committed([batch]) == (set(), {})
+    in_a_transaction = [False, True, True, True]  # its beginning, and three statements
+    assert inside == ([False] if connection.vendor == "postgresql" else in_a_transaction)
+    assert (Run.objects.get().count, RunRecord.objects.count()) == (2, 2)
+    mine.close()
+
+
+@pytest.mark.parametrize("taken", [0, 1], ids=["something else", "the lease"])
+def test_what_another_transaction_changes_while_the_writer_waits_for_it(team: Team, taken: int) -> None:
+    mine = ledger(team)
+    with transaction.atomic():
+        Run.objects.update(fence=F("fence") + taken, lease_until=timezone.now() + timedelta(hours=1))
+        mine.append([act(1)])
+        happens(lambda: writing.writer._queue.empty(), WAIT_S)
+        time.sleep(0.2)  # the writer is at the row by now, or finds it changed
+    if taken:
+        with pytest.raises(LedgerError) as caught:
+            mine.flush()
+        assert caught.value.code == "ledger.lost_lease"
+    else:
+        mine.flush()
+    assert Run.objects.get().count == RunRecord.objects.count() == 2 - taken
+
+
+def test_who_does_not_get_the_lease_of_a_run_without_records_begins_nothing(team: Team) -> None:
+    """Though its fence is the one that the other got, who has written nothing yet."""
+    known = Run.objects.create(team=team, key="r1", name="r1")
+    until = timezone.now() + timedelta(hours=1)
+    Run.objects.update(fence=known.fence + 1, holder="another", lease_until=until)
+    assert not DatabaseLedger(known, writable=True).begin(genesis())
+    assert (Run.objects.get().count, RunRecord.objects.count()) == (0, 0)
 
 
 def test_what_the_database_refuses_is_not_at_the_cost_of_others(team: Team) -> None:

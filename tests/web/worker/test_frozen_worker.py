@@ -49,7 +49,7 @@ def test_a_worker_stopped_inside_a_transaction(server: Postgres, tmp_path: Path)
     no limit ends it). Once it is ended the run goes on elsewhere."""
     more = {"SPAK_WEB_DATABASE_URL": server.url, "SPAK_WEB_DATABASE_IDLE_S": "0"}
     with freezer(tmp_path / "site", "database", **more) as site:
-        found = site.ask({"inside": 6})
+        found = site.ask({"inside": ["show", 1]})
     assert len(found["open"]) == 3 and all(found["open"].values()), found
     assert (found["cancel"], found["other"], found["state"]) == ("refused", "succeeded", "succeeded"), found
     assert found["a"] == "stopped, ended 0" and not found["wrong"], found
