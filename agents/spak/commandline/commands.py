@@ -8,8 +8,10 @@ deed of its own kind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from spak.commandline import flow, languages, walkers
 from spak.commandline.findings import Reading, compiled_and_run
@@ -52,11 +54,20 @@ def read_line(
     for use in list(reading.uses):
         changes = use.how in ("writes", "redirects", "writes_mode", "moves")
         makes = use.index in compiled and use.how == "writes"
-        if changes and not makes and (_is_run(use.path, run, use.index) or judge.shadows(use.path)):
+        forms = {use.path, _ENDS.sub("", use.path), _OF_PACKAGE.sub(".py", use.path)}
+        is_run = any(_is_run(form, run, use.index) for form in forms)
+        if changes and not makes and (is_run or any(map(judge.shadows, forms))):
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 
 
+_ENDS, _OF_PACKAGE = re.compile(r"\.[cm]?[jt]sx?\Z"), re.compile(r"/__(init|main)__\.py\Z")
+"""What programs add to the name of a file or folder that they run."""
+
+
 def _is_run(path: str, run: set[tuple[str, int]], index: int = -1) -> bool:
     """Whether another command than that of the index runs the path itself, or a folder that it is in."""
-    return any(by != index and (folder in (path, ".") or path.startswith(folder + "/")) for folder, by in run)
+    return any(
+        by != index and (folder in (path, ".") or path.startswith(folder + "/") or fnmatchcase(path, folder))
+        for folder, by in run
+    )

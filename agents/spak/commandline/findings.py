@@ -88,6 +88,8 @@ class Findings:
         """Places to which the line brings links or secrets, which nobody sees there before it runs."""
         self.brought: set[str] = set()
         """Files that come out of archives and patches."""
+        self.wide: list[tuple[int, str]] = []
+        """Folders in which a command takes what a pattern or a walk finds, as they are when it runs."""
         self.imports: set[tuple[int, str]] = set()
         """Folders that a `python -m` or `-c` looks for modules in first."""
         self.followed: list[tuple[str, str, int]] = []
@@ -138,6 +140,10 @@ class Findings:
 
         To read one is to read its target, which was judged.
         """
+        for index, base in self.wide:
+            for name, made in (*self.made_links.items(), *self.made_trees.items()):
+                if index > made and (f"{name}/".startswith(base) or base.startswith(f"{name}/")):
+                    self.deed("follows_own_link", base or ".", "a search of what the same line puts there")
         takes = {use.index for use in self.reading.uses if use.how != "reads"}
         for how, path, index in self.followed if self.made_links or self.made_trees else ():
             above = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
@@ -177,6 +183,7 @@ class Findings:
                 self.use(how, text[1:])
             if not found.glob:
                 continue
+            self._searches(before_glob(text))
             if above(text) != text:
                 self.use(how, above(text))
             if how in ("deletes", "deletes_tree", "writes"):
@@ -184,6 +191,10 @@ class Findings:
             for whole in self.wholes(text):
                 for match in self.world.spread(whole):
                     self._note(how, match)
+
+    def _searches(self, *folders: str) -> None:
+        looked = (self.world.look(whole).path for whole in self.wholes(*folders))
+        self.wide += [(self.index, "" if path in (".", "") else f"{path}/") for path in looked]
 
     def expands(self, found: Arg) -> None:
         """A pattern that is no path for its program: a shell tells it the names that match, so that their
@@ -220,11 +231,12 @@ class Findings:
             if places.of_git(posixpath.basename(posixpath.normpath(text))):
                 self.use("reads", posixpath.join(text, "config"))
         starts = [before_glob(text) if found.glob else text for text in found.texts if not found.tilde]
+        self._searches(*starts)
         for folder in self.wholes(*starts):
             for path, kind in self.world.below(folder) if self.world.below is not None else ():
                 if path == TOO_MANY:
                     self.deed("not_looked_at", folder, "a folder with more files than are looked at")
-                elif kept(path) and (links or kind != "link"):
+                elif (kept(path) or self.world.look(path).kind == "folder") and (links or kind != "link"):
                     self._odd_use("reads", path)
 
     def _odd_use(self, how: str, path: str) -> bool:
@@ -239,7 +251,7 @@ class Findings:
 
     def unpacks(self, found: Arg, targets: Sequence[Arg]) -> None:
         """What an archive or a patch would write below the folders, as far as it is no ordinary place."""
-        written = {use.path for use in self.reading.uses if use.how in _MAKES}
+        written = set(self._written())
         for text, folder in itertools.product(found.texts, dict.fromkeys(self.folders)):
             whole = posixpath.join(folder, text)
             if self.world.look(whole).path in written or text in ("", "-") or found.glob:
@@ -267,7 +279,8 @@ class Findings:
         texts = [text for item in sources if not item.tilde for text in item.texts]
         for text, folder in itertools.product(texts, dict.fromkeys(self.folders)):
             start = posixpath.join(folder, text)
-            for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
+            made = [path for path in self._written() if fnmatchcase(path, posixpath.normpath(start))]
+            for source in [*self.world.spread(start), *made] if re.search(r"[*?\[{]", text) else (start,):
                 self._copied(source, folder, target, named, contents)
 
     def _copied(self, source: str, folder: str, target: Arg, named: bool, contents: bool) -> None:
@@ -279,11 +292,19 @@ class Findings:
             to_name = posixpath.join(place, last) if into or (contents and last) else place
             self._odd_use("writes", to_name)
             leads = self._lies(source.rstrip("/")) not in ("", self.world.look(source).path)
+            head = posixpath.normpath(source) + "/"
+            for path in (path for path in self._written() if path.startswith(head)):
+                self._odd_use("writes", posixpath.join(to_name, path.removeprefix(head)))
+                leads = True
             if leads or (self.world.below is not None and self.world.below(source)):
                 self.made_trees |= {self._lies(name.rstrip("/")): self.index for name in (place, to_name)}
             for pattern in ("*", ".[!.]*"):
                 for path in self.world.spread(posixpath.join(source, pattern)):
                     self._odd_use("writes", posixpath.join(to_name, posixpath.basename(path)))
+
+    def _written(self) -> list[str]:
+        """What the line made so far."""
+        return [use.path for use in self.reading.uses if use.how in _MAKES]
 
     def pathspec(self, text: str) -> None:
         """A path as git takes it: with magic words in front, and a pattern that matches slashes too."""

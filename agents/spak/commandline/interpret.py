@@ -7,6 +7,7 @@ its kind is a deed of its own, which no policy of ours permits, and which names 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dataclasses import replace
 from spak.commandline import kinds, lists
 from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind, Option, When
-from spak.commandline.words import HERE, READERS_OF_PIPES, Arg
+from spak.commandline.words import HERE, READERS_OF_PIPES, Arg, texts_of
 
 _OF_SHELLS = lists.names("judge", "of_shells")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
@@ -47,7 +48,11 @@ def _verb(judge: Judge, grammar: Grammar, parsed: Parsed, rest: list[Arg]) -> No
     verb = parsed.operands[0] if parsed.operands else Arg("")
     inner = grammar.verbs.get(verb.text or "") if verb.literal else None
     if inner is not None:
+        folders = judge.folders
+        if grammar.name == "git":  # its words are seen from the folder of -C
+            judge.folders = judge.wholes(posixpath.join("", *texts_of(parsed.values("-C"))))
         interpret(judge, inner, parsed.after)
+        judge.folders = folders
     elif parsed.operands:
         why = f"the table of {grammar.name} has no such verb"
         judge.deed("unknown_option", f"{grammar.name} {verb.written}", why)

@@ -32,7 +32,7 @@ MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
 _HIDDEN = lists.pattern("findings", "hidden_variables")
-_BINDERS, _KEEPING, _COMPARES = (lists.names("judge", key) for key in ("binders", "keeping", "compares"))
+_BINDERS, _KEEPING = (lists.names("judge", key) for key in ("binders", "keeping"))
 _OWN = lists.pattern("words", "set_by_shells")
 
 
@@ -228,7 +228,17 @@ class Judge(Findings):
         """Notes variables that are called as secrets are, unless the line gave them their value or only asks
         whether they have one."""
         texts = [word.value for word in command.words]
-        if texts[:1] in (["["], ["[["], ["test"]) and not _COMPARES & set(texts):
+        asked = texts[:1] in (["["], ["[["], ["test"]) and texts[1:2] in (["-n"], ["-z"])
+        if (
+            asked
+            and len(texts) in (3, 4)
+            and not any(
+                text.startswith("-") and "x" in text
+                for other in self.before
+                if other.words and other.words[0].value == "set"
+                for text in (word.value or "-x" for word in other.words[1:])
+            )
+        ):
             return
         for part in variables(command):
             asks = re.match(r"\$\{(#|\w+:?\+)", part.text)
@@ -245,7 +255,7 @@ class Judge(Findings):
         """Note an assignment, and why it could change what a later command does."""
         texts = [text for value in values for text in value.texts]
         why = environment.trouble(name, texts, self.is_there)
-        if why is None and not all(value.texts or value.mild or not for_one for value in values):
+        if why is None and not all(value.texts or value.number or not for_one for value in values):
             why = "a value that is not known before the line runs"
         if why is not None and not (for_one is False and not environment.matters(name)):
             self.deed("sets_environment", name, why)
@@ -299,7 +309,10 @@ class Judge(Findings):
         elif target.glob:
             self.deed("unknown_word", target.written, "a pattern as the target of a redirection")
         else:
-            self.path("reads" if op in ("<", "<&") else "redirects", target)
+            for how in (
+                ("reads", "redirects") if op == "<>" else ("reads",) if op in ("<", "<&") else ("redirects",)
+            ):
+                self.path(how, target)
 
     # ---- one command
 

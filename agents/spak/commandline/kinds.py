@@ -1,7 +1,7 @@
 """What a value or an operand may be, and what it means for the files of the workspace.
 
-`take` judges one word by the kind that a table gives it. Kinds of paths: reads, writes, runs, deletes, moves,
-tracks, writes_mode, deletes_tree (only what a build makes), and
+`take` judges one word by the kind that a table gives it. Kinds of paths: reads, writes, edits (in place),
+runs, deletes, moves, tracks, writes_mode, deletes_tree (only what a build makes), and
 
     tree        a file or folder, read with all that is below it       tree_links  links followed too
     paths       several, joined by `:`                                  unpacks     an archive or a patch
@@ -26,6 +26,7 @@ tree.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -43,7 +44,7 @@ _RULES = lists.names("kinds", "rules")
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
 _FORMS = lists.section("forms")
 _NOT_KNOWN = "a word that is not known before the line runs"
-_PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
+_PATHS = words("reads writes edits runs deletes moves tracks writes_mode deletes_tree")
 
 _HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
 _URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)
@@ -81,7 +82,9 @@ def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
     if how == "runs" and any(text in ("", "-") for text in item.texts):
         judge.deed("executes", f"{grammar.name} {item.written}", "code from standard input")
         return
-    judge.path(how, item)
+    if how == "edits":  # what a file holds may be shown, or stand in a copy of it
+        judge.path("reads", item)
+    judge.path("writes" if how == "edits" else how, item)
     for text in item.texts:
         if how == "tracks" and not item.glob:
             judge.pathspec(text)
@@ -159,10 +162,11 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
         if at:  # what a commit or the index holds under the name
             judge.tree(Arg(at[1], (at[1],)), False)
         judge.pathspec(text)
-    leads = [text for text in item.texts if places.secret(text) or re.match(r"/|\.\.(/|\Z)|.*/\.\./", text)]
+    leads = any(places.secret(text) or re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
+    there = any(judge.world.look(whole).kind in ("file", "folder") for whole in judge.wholes(*item.texts))
     if leads or item.tilde:
         judge.path("reads", item)
-    elif after_dashes or kind.detail == "tree":
+    elif after_dashes or there or kind.detail == "tree":
         judge.path("tracks", item)
         if not set(item.texts) & {".", "./", ":/"}:
             judge.tree(item, False)
@@ -195,8 +199,9 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         _unfit(judge, grammar, item, option, "a sign that a build expands")
     if text is None or "=" not in text:
         judge.plain_paths([item])
-        for name in item.texts:  # which a rule of make's own may write
+        for name in item.texts:  # which a rule of make's own may write, from a file that ends so
             judge.writes_members([name], [HERE])
+            judge.use("reads", f"{name}.sh")
         named = any(re.match(r"(DESTDIR|PREFIX|prefix)=.", word) for word in texts_of(parsed.operands))
         elsewhere = not (named or "-n" in parsed.names())
         if re.match(r"(un)?install([-_/].*)?\Z", text or "") and elsewhere:
@@ -229,24 +234,16 @@ def _may_include(code: str | None) -> bool:
 
 _WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
 """What patterns hold of which programs have their own reading."""
-_PLAIN = re.compile(r"[^\[\\]*\Z")
 
 
 def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     given = parsed.given[: parsed.late] if grammar.name == "tar" and parsed.late >= 0 else parsed.given
     values = [(option.kinds[0], value.text) for option, values in given for value in values]
     only = [_WIDE.sub("*", text) for kind, text in values if text and kind.name == "include"]
-    never = [
-        (kind.detail, text) for kind, text in values if kind.name == "exclude" and text and _PLAIN.match(text)
-    ]
+    some = only and not any(kind.name == "exclude" for kind, _ in values)  # of both the last one may count
 
     def kept(path: str) -> bool:
-        *folders, last = parts = path.split("/")
-        shown = not only or any(fnmatchcase(last, pattern) for pattern in only)
-        of = {"files": [last], "folders": folders, "": parts}
-        return shown and not any(
-            fnmatchcase(part, pattern) for detail, pattern in never for part in of[detail]
-        )
+        return not some or any(fnmatchcase(posixpath.basename(path), pattern) for pattern in only)
 
     if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
         texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]

@@ -61,9 +61,8 @@ def _patched(judge: Judge) -> None:
         judge.unpacks(judge.stdin, [HERE])
         return
     body = judge.body if judge.body is not None and is_patch(judge.body) else None
-    looked = body is not None and judge.writes_members(patched(body), [HERE])
-    of_git = judge.before and judge.before[-1].words and judge.before[-1].words[0].value == "git"
-    if not looked and not of_git:
+    looked = [body is not None and judge.writes_members(patched(body), [HERE], at) for at in judge.folders]
+    if not all(looked):
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
 
 

@@ -7,14 +7,16 @@ import re
 from spak.commandline.world import TOO_MANY
 
 MAX_NAMES = 20_000
-_MAKES_LINK = re.compile(r"^new (?:file )?mode 12", re.MULTILINE)
+_MAKES_LINK = re.compile(r"^(?:new (?:file )?mode 12|copy from|rename from)", re.MULTILINE)
 _CODED = re.compile(
-    r"^Content-Transfer-Encoding: *(?!7bit|8bit)|^[ \tX]*(?:---|\+\+\+|diff|rename|copy)[^\n]*\\",
+    r"^Content-Transfer-Encoding: *(?!7bit|8bit)"
+    r"|^[ \tX]*(?:---|\+\+\+|\*\*\*|Index|diff|rename|copy)[^\n]*\\",
     re.MULTILINE | re.IGNORECASE,
 )
 """Names that are written in another form than the one they have."""
 _NAMED = re.compile(
-    r"^[ \tX]*(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
+    r"^[ \tX]*(?:(?:---|\+\+\+|\*\*\*|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +|Index: *)"
+    r"([^\r\n]*)",
     re.MULTILINE,
 )
 

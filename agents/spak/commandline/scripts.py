@@ -19,7 +19,7 @@ Rules = tuple[tuple[re.Pattern[str], str], ...]
 _AWK = re.compile(r'(?P<join>\\\n)|(?P<text>"(?:\\[\s\S]|[^"\\\n])*")|(?P<note>#[^\n]*)|[^"/#\\]+|[/\\]')
 _AWK_PATTERN = re.compile(r"/(?:\\.|\[\^?\]?(?:\\[^\]/\n]|[^\]/\\\n])*\]|[^/\\\n\[])+/")
 _AWK_BARE = {"join": " ", "text": '""', "note": "", "pattern": '""'}
-_AWK_GOES_ON = re.compile(r"(,|&&|\|\||[?:])[ \t]*\n")
+_AWK_GOES_ON = re.compile(r"(,|&&|\|\||[?:])\s*\n\s*")
 _AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")
 """After a value, `/` divides."""
 _AWK_NO_VALUE = re.compile(r"\b(print|printf|return|else|do|in|case|getline|delete|exit)[ \t]*\Z")

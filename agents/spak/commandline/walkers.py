@@ -155,7 +155,8 @@ def _takes_paths(first: str, inner: Sequence[Arg]) -> bool:
     """Whether a command only reads or shows the paths that are appended: `python3 -m py_compile` too, which
     runs nothing of what it reads."""
     compiles = texts_of(inner[:3]) in (["python3", "-m", "py_compile"], ["python", "-m", "py_compile"])
-    return first.rpartition("/")[2] in _TAKES_PATHS or compiles
+    walks = any(re.match(r"-[A-Za-z]*[rR]|--(dereference-)?rec|--dir", text) for text in texts_of(inner[1:]))
+    return compiles or (first.rpartition("/")[2] in _TAKES_PATHS and not ("grep" in first and walks))
 
 
 def _deletes(judge: Judge, chosen: Chosen) -> None:

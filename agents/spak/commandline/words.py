@@ -104,8 +104,8 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
         texts,
         globs or "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain)),
         any(item.tilde for item in found) or plain.startswith("~") or ":~" in plain,
-        any(item.lists_paths for item in found),
-        number or any(item.mild for item in found),
+        any(item.lists_paths for item in found) and not _leads_on(word.parts, found),
+        number or (any(item.mild for item in found) and "/" not in plain),
         odd,
         literal,
         isinstance(only, Substitution) and only.form == "<(",
@@ -113,6 +113,12 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
         any(item.here for item in found),
         tuple(command for item in found for command in item.feed),
     )
+
+
+def _leads_on(parts: tuple[Part, ...], found: list[Arg]) -> bool:
+    """Whether a slash comes after a part that is paths which a command lists."""
+    first = next(at for at, item in enumerate(found) if item.lists_paths)
+    return any(not isinstance(part, Text) or "/" in part.value for part in parts[first + 1 :])
 
 
 def _piece(parts: tuple[Part, ...], place: int, known: Known, split: bool) -> Arg:
