@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,51 @@ def test_folders_that_a_sandbox_hides_are_not_used(monkeypatch: pytest.MonkeyPat
     for name, found in (("/dev/shm", "/var/tmp"), ("/tmp/x", "/tmp/x")):
         monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda name=name: name)
         assert scratch.place() == Path(found)
+
+
+def _deep(top: Path) -> None:
+    at = os.open(top, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+
+
+def _unwritable(top: Path) -> None:
+    (top / "a/b").mkdir(parents=True)
+    (top / "a/b/c").write_text("x")
+    (top / "a/b").chmod(0o500)
+    (top / "a").chmod(0)
+
+
+def _linked(top: Path) -> None:
+    (top.parent / "kept").mkdir()
+    (top.parent / "kept/file").write_text("x")
+    (top / "folder").mkdir()
+    (top / "folder/link").symlink_to("../../kept")
+    (top / "link").symlink_to("../kept")
+
+
+@pytest.mark.parametrize("made", [_deep, _unwritable, _linked])
+def test_whatever_was_made_in_it_goes(top: Path, made: Callable[[Path], None]) -> None:
+    with Scratch("test") as folder:
+        made(folder)
+    (left := top / f"{scratch.PREFIX}left-1").mkdir()
+    if made is not _linked:
+        made(left)
+    scratch.sweep(top)
+    assert [path.name for path in top.iterdir()] == (["kept"] if made is _linked else [])
+    assert made is not _linked or (top / "kept/file").read_text() == "x"
+
+
+def test_what_cannot_be_removed_stops_no_later_one(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (left := top / f"{scratch.PREFIX}left-1").mkdir()
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(1, "no", str(path))
+
+    monkeypatch.setattr(Path, "rmdir", refuse)
+    scratch.sweep(top)
+    assert left.is_dir()

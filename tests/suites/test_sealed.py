@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import py_compile
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 
 from spak import config
 from spak.ports import Job, Limits, MeasureCall, Measurement, Outcome
+from spak.ports.sandbox import Stream
 from spak.sandbox import LAUNCHERS
 from spak.suites import Case, Check, Right, judge
 from spak.suites.folder import passes_before
-from spak.suites.installed import installed
+from spak.suites.installed import _LOOK, installed
 from spak.suites.sealed import Bench, check, copy_plain, files, put_over
 
 pytestmark = pytest.mark.sandbox
@@ -253,14 +256,40 @@ def test_a_module_with_the_name_of_what_no_check_uses_is_the_work_of_the_run(
     assert [item.why for item in check(case, left, bench)] == [""]
 
 
-def test_no_module_is_taken_for_the_work_where_python_did_not_get_to_say(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome("timeout"),
+        Outcome("crash", 139),
+        Outcome("exited", 1),
+        Outcome("exited", 0),
+        Outcome("exited", 0, Stream(b'["red')),
+    ],
+)
+def test_no_module_is_taken_for_the_work_where_python_did_not_get_to_say(outcome: Outcome) -> None:
     class Busy:
         def run(self, job: Job) -> Outcome:
-            return Outcome("timeout")
+            return outcome
 
     toolchain, names = config.toolchain(), {"redis", "thing"}
     assert installed(names, (CHECK,), None, Busy(), Limits(), toolchain) == names
     assert installed(set(), (CHECK,), None, Busy(), Limits(), toolchain) == frozenset()
+
+
+def test_a_package_that_cannot_be_read_may_give_any_module(tmp_path: Path) -> None:
+    broken = tmp_path / "broken-1.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Name: broken\n")
+    (broken / "RECORD").write_bytes(b"\n\xff\n,,\n")
+    asked = subprocess.run(
+        [sys.executable, "-c", _LOOK],
+        input=json.dumps([["json", "no_such_module"], []]),
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(asked.stdout) == ["json"]
 
 
 @pytest.mark.parametrize(
