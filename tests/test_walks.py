@@ -9,7 +9,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "agents/spak"
 OTHERS = {
     "client/files.py": "a folder that a person names, sent whole where git has no say in it",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
+    "files/scratch.py": "temporary folders, outside of any workspace",
     "files/walk.py": "the walker",
+    "runner/secret_guard.py": "git's own folder, for its settings",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
     "suites/model.py": "the folder of a case, hashed whole: every file and link counts",
     "suites/sealed.py": "the folder of a case, copied whole",
