@@ -231,7 +231,7 @@ class Judge(Findings):
         asked = texts[:1] in (["["], ["[["], ["test"]) and texts[1:2] in (["-n"], ["-z"])
         if (
             asked
-            and len(texts) in (3, 4)
+            and len(texts) == (3 if texts[0] == "test" else 4)
             and not any(
                 text.startswith("-") and "x" in text
                 for other in self.before

@@ -240,7 +240,8 @@ def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     given = parsed.given[: parsed.late] if grammar.name == "tar" and parsed.late >= 0 else parsed.given
     values = [(option.kinds[0], value.text) for option, values in given for value in values]
     only = [_WIDE.sub("*", text) for kind, text in values if text and kind.name == "include"]
-    some = only and not any(kind.name == "exclude" for kind, _ in values)  # of both the last one may count
+    unsure = any(kind.name == "exclude" or (kind.name == "include" and text is None) for kind, text in values)
+    some = only and not unsure  # of both the last one may count
 
     def kept(path: str) -> bool:
         return not some or any(fnmatchcase(posixpath.basename(path), pattern) for pattern in only)

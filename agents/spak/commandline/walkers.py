@@ -18,7 +18,7 @@ from spak.commandline.interpret import parse
 from spak.commandline.judge import Judge
 from spak.commandline.outputs import lists_paths
 from spak.commandline.table import Grammar
-from spak.commandline.words import HERE, Arg, arg, texts_of
+from spak.commandline.words import HERE, Arg, spread, texts_of
 from spak.shell import Command
 
 _CONDITIONS = lists.names("walkers", "conditions")
@@ -178,8 +178,10 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
     elif inner and not (first in _PRINTS or (feed and lists_paths(feed))):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")
-    elif marker and any(marker in text and text != marker for text in texts_of(inner)):
-        judge.deed("unknown_word", marker, "a word that is made of what is read")
+    elif ("-I" in parsed.names() and not marker) or any(
+        marker in text and text != marker for text in texts_of(inner) if marker
+    ):
+        judge.deed("unknown_word", marker or "xargs -I", "a word that is made of what is read")
     else:
         judge.deed("computes", "xargs")
         listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
@@ -193,7 +195,7 @@ _PRINTS = ("echo", "basename", "dirname", "printf")
 
 def listed(judge: Judge, feed: Sequence[Command]) -> None:
     """What `find` or `ls` lists is read: secrets in it, and links out of the workspace."""
-    args = [arg(word, judge.known) for word in feed[0].words] if feed else []
+    args = [item for word in feed[0].words for item in spread(word, judge.known)] if feed else []
     plain = [item for item in args[1:] if not (item.text or "-").startswith("-")]
     match texts_of(args):
         case ["find", *_]:
