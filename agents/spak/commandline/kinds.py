@@ -223,6 +223,8 @@ def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         _unfit(judge, grammar, item, option, "a file of further words")
     elif item.text == "-" and judge.stdin is None and _may_include(judge.body):
         _unfit(judge, grammar, item, option, "code on the input that may include any file")
+    elif item.text == "-" and judge.stdin is not None and judge.stdin.text != "/dev/null":
+        judge.path("runs", judge.stdin)
     else:
         judge.path("runs", item)  # it may include any file
 

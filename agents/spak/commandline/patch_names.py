@@ -7,7 +7,7 @@ import re
 from spak.commandline.world import TOO_MANY
 
 MAX_NAMES = 20_000
-_MAKES_LINK = re.compile(r"^(?:new (?:file )?mode 12|copy from|rename from)", re.MULTILINE)
+_MAKES_LINK = re.compile(r"^(?:new (?:file )?mode 12|index \S+ 12|copy from|rename from)", re.MULTILINE)
 _CODED = re.compile(
     r"^Content-Transfer-Encoding: *(?!7bit|8bit)"
     r"|^[ \tX]*(?:---|\+\+\+|\*\*\*|Index|diff|rename|copy)[^\n]*\\",

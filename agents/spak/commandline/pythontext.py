@@ -90,7 +90,11 @@ class _Reading:
         taken = name in _CALLS or name in ("*", "open")
         if not whole or taken or self.modules.setdefault(name, first or whole) != (first or whole):
             self.found.why = "python code that gives a module another name"
-        elif whole.partition(".")[0] in _REACHES or (not first and whole.rpartition(".")[2] in _STARTS):
+        elif (
+            whole.partition(".")[0] in _REACHES
+            or "__main__" in whole
+            or (not first and whole.rpartition(".")[2] in _STARTS)
+        ):
             self.found.why = "python code that loads what starts processes or connects"
         elif not is_standard(whole):
             self.found.imports |= {whole} if first else {whole, whole.rpartition(".")[0]}
@@ -171,7 +175,8 @@ class _Reading:
         if whole and not is_standard(whole):
             self.found.calls.add(whole.rpartition(".")[0])
         if whole:
-            plain = whole in FUNCTIONS or not (is_standard(whole) or names[-1] in _STARTS)
+            starts = names[-1] in _STARTS or any(name.startswith("__") for name in names)
+            plain = whole in FUNCTIONS or not (is_standard(whole) or starts)
             return "" if plain else f"python code that calls {whole}"
         plain = isinstance(node.func, ast.Attribute) or (
             names[0] in _CALLS and (names[0] != "type" or len(node.args) == 1)

@@ -290,7 +290,13 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
     if len(rows) < len(first.texts) or len(set(map(len, rows))) != 1:
         return [Arg(word.text, literal=False, odd=True)]
     return [
-        replace(first, texts=forms, literal=False, glob=first.glob or any(map(_globs, forms)))
+        replace(
+            first,
+            texts=forms,
+            literal=False,
+            glob=first.glob or any(map(_globs, forms)),
+            tilde=first.tilde or any(form.startswith("~") for form in forms),
+        )
         for forms in zip(*rows, strict=True)
     ]
 
