@@ -3,9 +3,10 @@
 Takes Batches (new records of one run under its fence, the row of one that is new, blobs it has, how it is
 shown, its snapshot, its lease renewed or given back) and gives a Future for each, which is resolved after the
 commit. A run whose fence or count is no longer what its batch says fails alone, with `ledger.lost_lease`; so
-does, with `ledger.io`, what the database refuses. When the database fails, everything of that transaction
-fails with `ledger.io` and nothing of it is there. A database without room is asked again until it has some:
-the runs wait meanwhile. After a commit `listeners` hear `[(run key, count)]`. It judges no record.
+does, with `ledger.io`, what the database refuses. When the connection is cut, the transaction is made again
+once, and what was committed although its answer was lost counts as written. When the database fails again,
+everything of that transaction fails with `ledger.io`. A database without room is asked again until it has
+some: the runs wait meanwhile. After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ROOM_S = 0.5
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
     """What one ledger has to write in one transaction, under its lease."""
 
@@ -63,6 +64,8 @@ class Batch:
     take: sql.Taking | None = None
     """The lease of a run without records is taken first, under this fence, if it is free; else the run is
     lost."""
+    taken: bool = False
+    """The writer took it, in a transaction that may have been cut off."""
     wanted: str = ""
     """What people wanted of the run when its lease was taken so."""
     make: Run | None = None
@@ -70,17 +73,8 @@ class Batch:
     done: Future[None] = field(default_factory=Future)
 
     @property
-    def changes(self) -> bool:
-        """Whether it changes the row of its run."""
-        return bool(self.records) or self._changes_more
-
-    @property
-    def only_records(self) -> bool:
-        """Whether it has new records of a run, and nothing else."""
-        return bool(self.records) and not (self.blobs or self.confirm or self._changes_more)
-
-    @property
-    def _changes_more(self) -> bool:
+    def more(self) -> bool:
+        """Whether it changes the row of its run in more than its records' count and head."""
         return bool(self.shown or self.free or self.renew or self.kept or self.take)
 
 
@@ -157,7 +151,7 @@ class Writer:
         heads: dict[str, int] = {}
         for batch in batches:
             stale = batch.confirm and batch.fence != fences.get(batch.run)
-            if stale or (batch.run in lost and (batch.records or batch.blobs)):
+            if stale or batch in lost:
                 batch.done.set_exception(lost_lease(batch.key))
             else:
                 batch.done.set_result(None)
@@ -166,7 +160,7 @@ class Writer:
         if heads:
             self._call_listeners(list(heads.items()))
 
-    def _committed_with_room(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+    def _committed_with_room(self, batches: list[Batch]) -> tuple[set[Batch], dict[int, int]]:
         while True:
             try:
                 with worker_health.short("writing records"):
@@ -177,16 +171,13 @@ class Writer:
                 log.warning("the database has no room; %d writes wait for it", len(batches))
                 self._impatient.wait(ROOM_S)
 
-    def _committed(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+    def _committed(self, batches: list[Batch]) -> tuple[set[Batch], dict[int, int]]:
         """One transaction; the connection stays open, and one that has gone meanwhile is made again once.
-        On PostgreSQL new records alone are one statement, which is the transaction.
-
-        If the commit that was cut off had been made after all, its runs are lost to the next runner, which
-        goes on where their ledgers end.
-        """
+        On PostgreSQL new records alone are one statement, which is the transaction."""
+        alone = not any(batch.blobs or batch.confirm or batch.more for batch in batches)
         for last in (False, True):
             try:
-                one = connection.vendor == "postgresql" and all(batch.only_records for batch in batches)
+                one = alone and connection.vendor == "postgresql"
                 with nullcontext() if one else transaction.atomic():
                     return self._store(batches)
             except DatabaseError as error:
@@ -195,34 +186,30 @@ class Writer:
                     raise
         raise AssertionError("not reached")
 
-    def _store(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
-        """Write what may be written; gives the runs whose fence has gone, and the fences asked for."""
-        firsts: dict[int, Batch] = {}
-        lasts: dict[int, Batch] = {}
-        for batch in batches:
-            if batch.records and batch.make is None:
-                firsts.setdefault(batch.run, batch)
-                lasts[batch.run] = batch
+    def _store(self, batches: list[Batch]) -> tuple[set[Batch], dict[int, int]]:
+        """Write what may be written; gives the batches that may not, and the fences asked for. Of runs that
+        were taken twice the newer fence is written."""
         with sql.writing() as cursor:
-            for batch in batches:
-                if batch.make is not None:
-                    _make(batch, batch.make)
-            changed = sorted({batch.run for batch in batches if batch.make is None and batch.changes})
+            made = [batch for batch in batches if batch.make is not None and _make(cursor, batch, batch.make)]
+            there = [batch for batch in batches if batch.make is None]
+            changed = sorted({batch.run for batch in there if batch.records or batch.more})
             asked = {batch.run for batch in batches if batch.confirm}
             fences = sql.fences(cursor, sorted(asked)) if asked else {}
-            taking = [batch for batch in batches if batch.take is not None and batch.make is None]
-            refused = self._take(cursor, changed, taking) if taking else set()
-            heads = [
-                (run, first.fence, first.before, lasts[run].count, lasts[run].head)
-                for run, first in firsts.items()
-                if lasts[run].fence == first.fence and run not in refused
-            ]
-            rows = [row for batch in batches if batch.make is None for row in batch.records]
-            held, moved = sql.append(cursor, changed, heads, rows)
-            lost = firsts.keys() - moved
-            if made := [row for batch in batches if batch.make is not None for row in batch.records]:
-                sql.add_records(cursor, made)
-            kept = [batch for batch in batches if batch.run not in lost]
+            taking = [batch for batch in there if batch.take is not None]
+            lost = self._take(cursor, changed, taking) if taking else set()
+            chains: dict[tuple[int, int], list[Batch]] = {}
+            for batch in there:
+                if batch.records and batch not in lost:
+                    chains.setdefault((batch.run, batch.fence), []).append(batch)
+            newest = [chains[key] for key in dict(sorted(chains)).items()]
+            heads = [(of[0].run, of[0].fence, of[0].before, of[-1].count, of[-1].head) for of in newest]
+            rows = [row for chain in newest for batch in chain for row in batch.records]
+            held, written = sql.append(cursor, changed, heads, rows)
+            gone = chains.keys() - written
+            lost.update(b for b in batches if (b.run, b.fence) in gone and (b.records or b.blobs))
+            kept = [batch for batch in batches if (batch.run, batch.fence) not in gone]
+            if firsts := [row for batch in made for row in batch.records]:
+                sql.add_records(cursor, firsts)
             if blobs := [blob for batch in kept for blob in batch.blobs]:
                 sql.add_blobs(cursor, blobs)
             self._keep(cursor, [batch for batch in kept if batch.kept and held[batch.run][0] == batch.fence])
@@ -235,16 +222,20 @@ class Writer:
         return lost, fences
 
     @staticmethod
-    def _take(cursor: Any, changed: Sequence[int], batches: list[Batch]) -> set[int]:
-        """Take leases; gives the runs whose lease was not free. All rows that are changed are locked first,
-        so that they are in order."""
+    def _take(cursor: Any, changed: Sequence[int], batches: list[Batch]) -> set[Batch]:
+        """Take leases; gives the batches whose lease was not free. All rows that are changed are locked
+        first, so that they are in order."""
         held, refused = sql.held(cursor, changed), set()
         for batch in batches:
             assert batch.take is not None
-            if batch.run in held and sql.take(cursor, clock.now(), batch.run, batch.fence, batch.take):
-                batch.wanted = held[batch.run][2]
+            if batch.taken and _begun(cursor, batch):
+                continue
+            now = clock.now()
+            batch.taken = batch.run in held and sql.take(cursor, now, batch.run, batch.fence, batch.take)
+            if batch.taken:
+                batch.wanted = held[batch.run][3]
             else:
-                refused.add(batch.run)
+                refused.add(batch)
         return refused
 
     @staticmethod
@@ -263,16 +254,25 @@ class Writer:
                 log.exception("a listener of the ledger failed")
 
 
-def _make(batch: Batch, row: Run) -> None:
-    """Insert the row with its lease and its head."""
+def _make(cursor: Any, batch: Batch, row: Run) -> bool:
+    """Insert the row with its lease and its head, unless it is there."""
     assert batch.take is not None
+    if batch.taken and _begun(cursor, batch):
+        return False
     row.pk = None
     row.count, row.head, row.fence = batch.count, batch.head, batch.fence
     row.holder, row.left_at = batch.take[0], 0
     row.lease_until = clock.now() + timedelta(seconds=batch.take[2])
     row.save(force_insert=True)
-    batch.run = row.pk
+    batch.run, batch.taken = row.pk, True
     batch.records = [(row.pk, *record[1:]) for record in batch.records]
+    return True
+
+
+def _begun(cursor: Any, batch: Batch) -> bool:
+    """Whether the transaction that took the lease for this batch was committed though it was cut off."""
+    assert batch.take is not None
+    return sql.begun(cursor, batch.run, batch.fence, batch.count, batch.head, batch.take[0])
 
 
 def lost_lease(key: str) -> LedgerError:

@@ -28,8 +28,8 @@ Taking = tuple[str, str, float, str, Any]
 other specs that the run begins with."""
 Head = tuple[int, int, int, int, str]
 """run, its fence, the count that it must have, its new count and head."""
-Held = tuple[int, int, str]
-"""fence, count, what people want."""
+Held = tuple[int, int, str, str]
+"""fence, count, head, what people want."""
 SnapshotRow = tuple[int, int, str, bytes]
 """run, count, head, data."""
 PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
@@ -43,7 +43,7 @@ _SNAPSHOT = {"run_id": "bigint", "count": "integer", "head": "text", "data": "by
 _BLOB = {"run_id": "bigint", "digest": "text", "size": "bigint"}
 _HEAD = {"id": "bigint", "fence": "bigint", "before": "integer", "count": "integer", "head": "text"}
 _APPENDED = (
-    f"WITH held AS (SELECT id, fence, count, wanted FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id "
+    f"WITH held AS (SELECT id, fence, count, head, wanted FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id "
     f"FOR NO KEY UPDATE), moved AS (UPDATE {_RUNS} AS r SET count = v.count, head = v.head "
     f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _HEAD.values())}) AS v({', '.join(_HEAD)}) "
     "JOIN held AS h ON h.id = v.id AND h.fence = v.fence AND h.count = v.before "
@@ -51,7 +51,7 @@ _APPENDED = (
     f"added AS (INSERT INTO {RunRecord._meta.db_table} ({', '.join(_RECORD)}) SELECT n.* "
     f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _RECORD.values())}) AS n({', '.join(_RECORD)}) "
     "JOIN moved AS m ON m.id = n.run_id) "
-    "SELECT h.id, h.fence, h.count, h.wanted, m.id FROM held AS h LEFT JOIN moved AS m USING (id)"
+    "SELECT h.id, h.fence, h.count, h.head, h.wanted, m.id FROM held AS h LEFT JOIN moved AS m USING (id)"
 )
 """Locks rows in order, compares, moves and inserts. A row that another transaction changed while this one
 waited for it is compared and moved as it is by then."""
@@ -101,40 +101,54 @@ def writing() -> Any:
 
 def append(
     cursor: Any, runs: Sequence[int], heads: Sequence[Head], rows: Sequence[RecordRow]
-) -> tuple[dict[int, Held], set[int]]:
+) -> tuple[dict[int, Held], set[tuple[int, int]]]:
     """Move heads whose runs still have that fence and count, and insert the rows of those runs, of no others.
-    Gives what `held` gives for `runs`, all that the transaction changes, and the runs whose heads were moved.
-    On PostgreSQL it is one statement, and no round trip for each part."""
+    Gives what `held` gives for `runs`, all that the transaction changes, and (run, fence) of what is written.
+    That includes a run that has the new count and head already, under its fence: they were written before by
+    a statement whose answer was lost. On PostgreSQL it is one statement, and no round trip for each part."""
     if heads and connection.vendor == "postgresql":
         cursor.execute(_APPENDED, [list(runs), *_columns(heads), *_columns(rows)])
         found = cursor.fetchall()
-        known = {run: (fence, count, wanted) for run, fence, count, wanted, _ in found}
-        return known, {run for *_, run in found if run is not None}
-    known = held(cursor, runs) if runs else {}
-    moving = [
-        (count, head, run)
-        for run, fence, before, count, head in heads
-        if known.get(run, ())[:2] == (fence, before)
-    ]
-    moved = {run for *_, run in moving}
-    if moving:
-        cursor.executemany(f"UPDATE {_RUNS} SET count = %s, head = %s WHERE id = %s", moving)
-        add_records(cursor, [row for row in rows if row[0] in moved])
-    return known, moved
+        known: dict[int, Held] = {run: tuple(values) for run, *values, _ in found}
+        moved = {run for *_, run in found if run is not None}
+    else:
+        known = held(cursor, runs) if runs else {}
+        moving = [
+            (count, head, run)
+            for run, fence, before, count, head in heads
+            if known.get(run, ())[:2] == (fence, before)
+        ]
+        moved = {run for *_, run in moving}
+        if moving:
+            cursor.executemany(f"UPDATE {_RUNS} SET count = %s, head = %s WHERE id = %s", moving)
+            add_records(cursor, [row for row in rows if row[0] in moved])
+    return known, {
+        (run, fence)
+        for run, fence, _, count, head in heads
+        if run in moved or known.get(run, ())[:3] == (fence, count, head)
+    }
 
 
 def held(cursor: Any, runs: Sequence[int]) -> dict[int, Held]:
-    """Fence and count of runs, and what people want of them, which nobody else changes until the transaction
-    ends. Who locks more than one run locks in the order of their ids, or two could wait for each other."""
+    """Fence, count and head of runs, and what people want of them, which nobody else changes until the
+    transaction ends. Who locks more than one run locks in the order of their ids, or two could wait for each
+    other."""
+    found = f"SELECT id, fence, count, head, wanted FROM {_RUNS} WHERE id"
     if connection.vendor == "postgresql":
-        cursor.execute(
-            f"SELECT id, fence, count, wanted FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
-            [list(runs)],
-        )
+        cursor.execute(f"{found} = ANY(%s) ORDER BY id FOR NO KEY UPDATE", [list(runs)])
     else:
         marks = ", ".join(["%s"] * len(runs))
-        cursor.execute(f"SELECT id, fence, count, wanted FROM {_RUNS} WHERE id IN ({marks})", runs)
-    return {run: (fence, count, wanted) for run, fence, count, wanted in cursor.fetchall()}
+        cursor.execute(f"{found} IN ({marks})", runs)
+    return {run: tuple(values) for run, *values in cursor.fetchall()}
+
+
+def begun(cursor: Any, run: int, fence: int, count: int, head: str, holder: str) -> bool:
+    """Whether a run has exactly these values."""
+    cursor.execute(
+        f"SELECT 1 FROM {_RUNS} WHERE id = %s AND fence = %s AND count = %s AND head = %s AND holder = %s",
+        [run, fence, count, head, holder],
+    )
+    return cursor.fetchone() is not None
 
 
 def fences(cursor: Any, runs: Sequence[int]) -> dict[int, int]:

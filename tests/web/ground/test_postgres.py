@@ -76,7 +76,7 @@ GROUND = (
     "campaigns/test_campaign_killed.py",
     "runs/test_many_runs.py",
     "hooks/test_webhooks.py",
-    *(f"ledger/test_{name}.py" for name in ("database_ledger", "writer")),
+    *(f"ledger/test_{name}.py" for name in ("database_ledger", "writer", "cut_commits")),
     "sources/test_away.py",
     "sources/test_fetching.py::test_the_same_commit_is_fetched_once",
     "sources/test_branches.py::test_an_editor_asks_and_a_reviewer_approves_or_declines",

@@ -21,6 +21,7 @@ from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
+from spakweb.ledger import store as ledgers
 from spakweb.ledger import writer as writing
 from spakweb.ledger import writer_sql as sql
 from spakweb.ledger.store import DatabaseLedger
@@ -110,7 +111,9 @@ def test_on_postgresql_nothing_is_sent_as_a_pipeline(team: Team) -> None:
     rows = [(run.row.pk, 1, "act", "proposal", "", "", 1, b"a line") for run in runs]
     heads = [(run.row.pk, run.fence, 1, 2, "head") for run in runs]
     with transaction.atomic(), connection.execute_wrapper(seen), sql.writing() as cursor:
-        assert sql.append(cursor, [run.row.pk for run in runs], heads, rows)[1] == {row[0] for row in rows}
+        assert sql.append(cursor, [run.row.pk for run in runs], heads, rows)[1] == {
+            head[:2] for head in heads
+        }
         sql.add_blobs(cursor, [(run.row.pk, "x" * 43, 1) for run in runs])
         sql.show(cursor, [sql.shown(shown(run.row, State.WAITING), run.fence, "") for run in runs])
         sql.renew(cursor, timezone.now(), [(run.row.pk, run.fence, "me", 9.0) for run in runs])
@@ -163,6 +166,47 @@ def test_who_does_not_get_the_lease_of_a_run_without_records_begins_nothing(team
     Run.objects.update(fence=known.fence + 1, holder="another", lease_until=until)
     assert not DatabaseLedger(known, writable=True).begin(genesis())
     assert (Run.objects.get().count, RunRecord.objects.count()) == (0, 0)
+
+
+def begun_of(row: Run, fence: int, number: int) -> tuple[DatabaseLedger, Batch]:
+    """Somebody who takes the lease and begins the run, and what is written for it."""
+    ledger = DatabaseLedger(row, writable=True)
+    ledger.fence = fence
+    batch, _ = ledger._next([genesis(f"r{number}")])
+    batch.take = ledgers.leases.process, ledgers.leases.choosing, 9.0, "full_auto", []
+    return ledger, batch
+
+
+@pytest.mark.parametrize("fences", [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2)])
+def test_of_two_takes_in_one_transaction_one_is_written(team: Team, fences: tuple[int, int]) -> None:
+    """The one whose fence is the next; of two with the same fence the first. None where none is the next."""
+    row = Run.objects.create(team=team, key="r1", name="r1", fence=1)
+    (_, first), (_, second) = (begun_of(row, fence, number) for number, fence in enumerate(fences))
+    expected = {2: [first, second][fences.index(2)]} if 2 in fences else {}
+    lost, _ = writing.writer._committed([first, second])
+    assert lost == {first, second} - {*expected.values()}
+    found = Run.objects.get()
+    if expected:
+        assert (found.fence, found.count, found.head) == (2, 1, expected[2].head)
+    assert RunRecord.objects.count() == found.count == len(expected)
+
+
+def test_of_two_ledgers_of_a_run_in_one_transaction_the_newer_one_is_written(team: Team) -> None:
+    """The first one was lost to another process, and the run was taken again here."""
+    old = ledger(team)
+    Run.objects.update(fence=F("fence") + 1)
+    ledgers.leases.drop(old)
+    Run.objects.update(holder="")
+    new = ledgers.DatabaseLedgers().open("r1")
+    blob = old._batch()
+    blob.blobs.append((old.row.pk, "x" * 43, 1))
+    batches = [old._next([act(1)])[0], new._next([act(2), act(3)])[0], old._next([act(4)])[0], blob]
+    batches.append(new._next([act(5)])[0])
+    lost, _ = writing.writer._committed(batches)
+    assert lost == {batches[0], batches[2], blob}
+    row = Run.objects.get()
+    assert (row.count, row.head, RunRecord.objects.count(), RunBlob.objects.count()) == (4, new.head, 4, 0)
+    new.close()
 
 
 def test_what_the_database_refuses_is_not_at_the_cost_of_others(team: Team) -> None:
