@@ -21,4 +21,4 @@ def test_importing_it_loads_no_other_part() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=True
     )
-    assert set(done.stdout.split()) <= {"datalog", "canon", "errors"}
+    assert set(done.stdout.split()) <= {"datalog", "canon", "errors", "exclusive", "kept"}

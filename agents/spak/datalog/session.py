@@ -7,7 +7,7 @@ follows from them, and is kept up to date by `update`. An update either happens 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from spak import canon
@@ -28,8 +28,10 @@ from spak.datalog.text.format import numbered, show_part
 from spak.datalog.text.parse import parse, parse_atom
 from spak.datalog.types import included, misfit
 from spak.datalog.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
+from spak.kept import by_size
 
-_read = lru_cache(maxsize=64)(parse)
+KEPT_CHARS = 1 << 18
+_read = by_size(KEPT_CHARS)(parse)
 """Most files of a policy are those of the law, the same in each; what `parse` gives cannot change."""
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
+from spak.kept import by_size
 from spak.kernel.gate import ROUNDS, Gate, Judged, ProposedAction, uses_of
 from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
@@ -238,7 +238,7 @@ def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
     return made.spec.source.diagnostic(Severity.WARNING, "lang.denied", message, hint, start, end)
 
 
-@lru_cache(maxsize=8)
+@by_size(1 << 18)
 def _gate(law: bytes, spec: str, axioms: tuple[tuple[str, str], ...]) -> Gate:
     return Gate(compiled(Law.from_json(canon.loads(law)), spec, dict(axioms)))
 

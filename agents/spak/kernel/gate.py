@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +27,7 @@ from spak.datalog.externals import Request
 from spak.datalog.unread import renamed, unread
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
+from spak.kept import by_size
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
 from spak.policy import approval
@@ -399,7 +400,7 @@ def gate_of(policy: Any, decides: Decisions = LATEST) -> Gate:
     return _gate(canon.dumps(policy), decides.closed_law, decides.folds)
 
 
-@lru_cache(maxsize=32)
+@by_size(1 << 20)
 def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     policy = canon.loads(text)
     law = Law.from_json(policy)

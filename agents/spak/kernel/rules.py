@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from spak import canon
 from spak import program as programs
 from spak.datalog.values import Fact
 from spak.errors import LedgerError
+from spak.kept import by_size
 from spak.kernel import seal
 from spak.kernel.gate import Gate, gate_of
 from spak.lang import parse
@@ -27,7 +27,8 @@ from spak.program.semantics import BY_VERSION, LATEST, Decisions
 
 OF_ONE_RUN = frozenset({"seed", "r3"})
 """What runs of one spec differ in while the rest of their rules is alike, and is compiled once."""
-KEPT = 16
+KEPT_BYTES = 1 << 20
+"""Of rules in first records: what was compiled for them is kept."""
 INLINE = 16_384
 """Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
 
@@ -97,7 +98,7 @@ class Rules:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3
 
 
-@lru_cache(maxsize=KEPT)
+@by_size(KEPT_BYTES)
 def _compiled(shared: bytes) -> Rules:
     """The rules of all runs that begin with these, but for what is OF_ONE_RUN."""
     rules = canon.loads(shared)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from spak import canon
@@ -19,6 +18,7 @@ from spak.datalog.errors import PolicyError
 from spak.datalog.session import Policy, load
 from spak.datalog.syntax import Clause, Const, Finding
 from spak.datalog.text.parse import parse
+from spak.kept import by_size
 from spak.policy.closed_predicates import Level, closed, known
 
 RESERVED = frozenset(
@@ -114,7 +114,7 @@ def policy_hash(law: Law, spec: str, axioms: Mapping[str, str]) -> str:
     return _hash(canon.dumps([law.to_json(), spec, dict(axioms)]))
 
 
-@lru_cache(maxsize=64)
+@by_size(1 << 20)
 def _hash(key: bytes) -> str:
     law, spec, axioms = canon.loads(key)
     return compiled(Law.from_json(law), spec, axioms).hash

@@ -7,7 +7,6 @@ all of them into its first record, so that nothing here is asked again when it i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from spak import canon
@@ -15,6 +14,7 @@ from spak.commandline.custom_tables import problems
 from spak.datalog.errors import PolicyError
 from spak.errors import UsageError
 from spak.inputs import read_text
+from spak.kept import by_size
 from spak.policy.law import OPERATOR, Law, compiled
 from spak.runner.genesis import all_shipped
 
@@ -39,7 +39,7 @@ def operators(
     return made
 
 
-@lru_cache(maxsize=64)
+@by_size(1 << 20)
 def _loads(key: bytes) -> None:
     compiled(Law.from_json(canon.loads(key)), "", {})
 
