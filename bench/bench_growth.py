@@ -30,6 +30,7 @@ from typing import Any
 from bench.bench_platform import ROOT, _environment, row, team_of_bench
 from spak import canon
 from spak.begin import plan
+from spak.files.disk import Disk
 from spak.kernel.rules import Rules
 from spak.kernel.snapshot import Snapshot, pack
 from spak.kernel.state import State
@@ -40,7 +41,6 @@ from spak.ledger import snapshots
 from spak.records import Authority, Kind, Record, place
 from spak.runner.resume import new_history
 from spak.workspace import Workspace
-from spak.workspace.disk import Disk
 from spak.workspace.store import Store
 
 SHORT, LONG, ROUNDS = 1_000, 100_000, 3

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spak.files import scratch
+from spak.files.disk import Disk
 from spak.files.scratch import Scratch
 
 HOLDS = """
@@ -153,11 +154,16 @@ def test_whatever_was_made_in_it_goes(top: Path, made: Callable[[Path], None]) -
 
 
 def test_what_cannot_be_removed_stops_no_later_one(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (left := top / f"{scratch.PREFIX}left-1").mkdir()
+    left = [top / f"{scratch.PREFIX}left-{number}" for number in range(3)]
+    for folder in left:
+        (folder / "in it").mkdir(parents=True)
+    real = Disk.rmdir
 
-    def refuse(path: Path) -> None:
-        raise PermissionError(1, "no", str(path))
+    def refuse(disk: Disk, name: str, at: int) -> None:
+        if name == left[1].name:
+            raise PermissionError(1, "no", name)
+        real(disk, name, at)
 
-    monkeypatch.setattr(Path, "rmdir", refuse)
+    monkeypatch.setattr(Disk, "rmdir", refuse)
     scratch.sweep(top)
-    assert left.is_dir()
+    assert list(top.iterdir()) == [left[1]]

@@ -9,7 +9,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "agents/spak"
 OTHERS = {
     "client/files.py": "a folder that a person names, sent whole where git has no say in it",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
-    "files/scratch.py": "temporary folders, outside of any workspace",
+    "files/disk.py": "removes a tree of any depth",
+    "files/scratch.py": "names of temporary folders, outside of any workspace",
     "files/walk.py": "the walker",
     "runner/secret_guard.py": "git's own folder, for its settings",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
@@ -19,7 +20,6 @@ OTHERS = {
     "tools/observe/paths.py": "patterns of a command line, matched as the shell would; nothing is opened",
     "workspace/apply.py": "restores every file of a snapshot, also those that no tool may read",
     "workspace/copying.py": "copies every file of a folder that a person gave",
-    "workspace/disk.py": "removes a tree of any depth",
     "workspace/secret_files.py": "names of secrets at any depth, nothing is opened",
     "workspace/tree.py": "takes the snapshot: every file, at any depth",
 }

@@ -11,10 +11,10 @@ import pytest
 
 from host_kit import host, reopen, start
 from spak.errors import RunError
+from spak.files import disk
 from spak.kernel.replay import replay
 from spak.ports import Measurement, ToolResult
 from spak.runner import faults
-from spak.workspace import disk
 
 WRITING = 'task T { step a: tool.write { path: "a" text: "x" } step b: tool.write { path: "b" text: "y" } }'
 FAILING = 'task T { step a: tool.write { path: "a" text: "x" exit: 1 } }'

@@ -11,8 +11,8 @@ import pytest
 
 from spak import canon
 from spak.errors import RunError
+from spak.files.disk import Disk
 from spak.workspace import Workspace, index
-from spak.workspace.disk import Disk
 from spak.workspace.store import Store
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spak.errors import RunError
+from spak.files.disk import Disk
 from spak.workspace import Workspace
-from spak.workspace.disk import Disk
 from workspace.trees import fingerprint, plant
 
 SECTOR = 512

@@ -279,7 +279,7 @@ def test_a_workspace_reads_nothing_again_that_it_unpacked(
         raise AssertionError("a file was read again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("spak.workspace.disk.Disk.open_file", never)
+        patched.setattr("spak.files.disk.Disk.open_file", never)
         assert place.snapshot() == seen.root
     for path in ("src/a.py", "src/big", "b"):
         (tmp_path / "ws" / path).unlink()

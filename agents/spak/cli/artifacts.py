@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spak.files.disk import Disk
 from spak.runner import View
-from spak.workspace.disk import Disk
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 

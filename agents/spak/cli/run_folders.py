@@ -17,11 +17,11 @@ from pathlib import Path
 
 from spak.cli.recording import FILE as ANSWERS
 from spak.errors import LedgerError, UsageError
+from spak.files.disk import Disk
 from spak.ledger.faults import typed
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder
 from spak.records import Authority, Kind, decode
-from spak.workspace.disk import Disk
 
 STORE = "store"
 LOCK = f"{STORE}/begin.lock"

@@ -12,11 +12,11 @@ import contextlib
 import fcntl
 import functools
 import os
-import stat
 import tempfile
 import weakref
-from itertools import count
 from pathlib import Path
+
+from spak.files.disk import Disk
 
 HIDDEN = ("/dev", "/proc", "/sys", "/ws")
 """Folders of which a sandbox has its own: what the host has there cannot be shown to a job."""
@@ -95,44 +95,7 @@ def _close(path: Path, lock: int) -> None:
 
 
 def _remove(top: Path) -> None:
-    """Remove a folder, however deep and whatever its modes; what cannot be removed stays. A folder in it is
-    emptied into the top, so that no path gets long and nothing recurs."""
-    with contextlib.suppress(OSError):
-        top.chmod(0o700)
-        at = os.open(top, _FOLDER)
-        try:
-            todo = _names(at)
-            for number in count():
-                if not todo:
-                    break
-                with contextlib.suppress(OSError):
-                    todo += _emptied(at, todo.pop(), f"{PREFIX}{number}-")
-        finally:
-            os.close(at)
-        top.rmdir()
-
-
-def _names(folder: int) -> list[str]:
-    with os.scandir(folder) as found:
-        return [entry.name for entry in found]
-
-
-def _emptied(at: int, name: str, fresh: str) -> list[str]:
-    """Remove what has that name; gives the new names of folders that it held. Raises: OSError."""
-    if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=at)
-        return []
-    os.chmod(name, 0o700, dir_fd=at)
-    folder, moved = os.open(name, _FOLDER, dir_fd=at), list[str]()
-    try:
-        for inner in _names(folder):
-            if stat.S_ISDIR(os.stat(inner, dir_fd=folder, follow_symlinks=False).st_mode):
-                os.chmod(inner, 0o700, dir_fd=folder)  # it is written into when it moves
-                moved.append(f"{fresh}{len(moved)}")
-                os.rename(inner, moved[-1], src_dir_fd=folder, dst_dir_fd=at)
-            else:
-                os.unlink(inner, dir_fd=folder)
-    finally:
-        os.close(folder)
-    os.rmdir(name, dir_fd=at)
-    return moved
+    """Remove a folder, however deep and whatever its modes; what cannot be removed stays."""
+    disk = Disk()
+    with contextlib.suppress(OSError), disk.folder(str(top.parent)) as at:
+        disk.remove(top.name, at)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from spak.errors import RunError, UnavailableError
+from spak.files.disk import has_room
 from spak.ports import Launcher, Measurement, ToolResult
-from spak.workspace.disk import has_room
 
 OF_HOST = frozenset({"workspace.full", "workspace.io", "workspace.readonly"})
 """Errors of a commit for which no tool is to blame."""

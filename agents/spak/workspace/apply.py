@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spak.workspace.disk import SYNC_EACH, Disk
+from spak.files.disk import SYNC_EACH, Disk
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, Scanner, to_bytes, to_text
 

@@ -15,8 +15,8 @@ import stat
 from pathlib import Path
 
 from spak.errors import RunError, UsageError
+from spak.files.disk import Disk
 from spak.paths import OURS
-from spak.workspace.disk import Disk
 from spak.workspace.tree import MAX_DEPTH, Bounds
 
 _FICLONE = 0x40049409

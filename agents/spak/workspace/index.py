@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from spak.workspace.disk import Disk
+from spak.files.disk import Disk
 
 FILE = "index"
 MAGIC = b"spak-index 1\n"

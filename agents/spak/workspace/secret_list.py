@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spak.errors import RunError
-from spak.workspace.disk import Disk
+from spak.files.disk import Disk
 
 NAME = "secrets"
 MOST = 5_000

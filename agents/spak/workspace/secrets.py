@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spak.errors import UserError
-from spak.workspace.disk import typed
+from spak.files.disk import typed
 from spak.workspace.secret_files import lying, walk
 from spak.workspace.secret_list import Content, SecretList
 from spak.workspace.store import Store

@@ -24,10 +24,10 @@ from typing import BinaryIO, Literal
 
 from spak.cancel import Cancel
 from spak.errors import BugError, RunError, UsageError, UserError
+from spak.files.disk import SYNC_EACH, Disk, nothing, typed
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
-from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets

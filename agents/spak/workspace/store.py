@@ -29,8 +29,8 @@ from typing import Protocol
 from spak import canon
 from spak.cancel import Cancel, check
 from spak.errors import RunError
+from spak.files.disk import Disk
 from spak.workspace import index as indexes
-from spak.workspace.disk import Disk
 from spak.workspace.index import Covered, Index
 
 CHUNK = 1 << 20

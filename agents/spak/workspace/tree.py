@@ -27,7 +27,7 @@ from spak import canon, secret_text
 from spak.cancel import Cancel, check
 from spak.commandline import places
 from spak.errors import RunError
-from spak.workspace.disk import Disk
+from spak.files.disk import Disk
 from spak.workspace.secret_list import Content
 from spak.workspace.store import CHUNK, Store, name
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from spak.files.disk import Disk
 from spak.workspace import Workspace
-from spak.workspace.disk import Disk
 from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
 from spakweb.ledger.blobs import StoredBlobs
