@@ -132,9 +132,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "hard_link"
     if secret(seen.path) or (how not in _REPLACES and seen.note == HOLDS_SECRET):
         return "secret"
-    hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
-    folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
-    if hidden or folders or controls(parts[-1]) or at_root(seen.path):
+    if says_what_is_run(parts, how):
         return "control"
     if how in ("writes", "redirects") and _in_set_up(parts):
         return "control"
@@ -145,9 +143,21 @@ def place(seen: Seen, how: str, asked: str) -> str:
     return "inside"
 
 
+def says_what_is_run(parts: Sequence[str], how: str) -> bool:
+    """Whether a file with these parts of a path says what is run, wherever its folder is one of builds."""
+    hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
+    folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
+    return hidden or bool(folders) or controls(parts[-1]) or at_root("/".join(parts))
+
+
+def in_installed(parts: Sequence[str]) -> bool:
+    """Whether a file lies in a folder that holds programs of others."""
+    return any(map(_is_set_up, parts[:-1]))
+
+
 def _in_set_up(parts: Sequence[str]) -> bool:
     """Whether a file lies where programs of others do, or what builds of the project read."""
-    return any(map(_is_set_up, parts[:-1])) or (
+    return in_installed(parts) or (
         not is_code(parts[-1]) and any(map(_is_for_builds, parts[:-1]))
     )
 

@@ -25,10 +25,14 @@ REPOSITORY = "workspace.repository"
 SETTINGS = "workspace.settings"
 """The same: it changed a `spak.toml` in the folder of a person, which decides what later runs may do."""
 
+CONTROL = "workspace.control"
+"""The same: its programs changed a file that says what is run, which the law permits to no command line."""
+
 _UNTOUCHED = {
     REPOSITORY: "no change of .git but by git_commit, or by git alone on a line; "
     "commits hold the checked files",
     SETTINGS: "spak.toml as it was: it says what later runs may do",
+    CONTROL: "files that say what is run as they were: write_file and apply_patch show what they change in one",
 }
 
 PASSED = ("success", "metric_improved")

@@ -6,13 +6,16 @@ write, and does nothing. Both take the call before it starts and the body of its
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from spak import paths
 from spak.errors import UserError
-from spak.kernel.outcomes import REPOSITORY, SETTINGS
+from spak.files import beneath
+from spak.kernel.outcomes import CONTROL, REPOSITORY, SETTINGS
+from spak.policy import control_files
 from spak.policy import repository as opened
 from spak.ports import Blobs, Call
 from spak.runner import faults
@@ -54,6 +57,8 @@ class Writing:
     """Raises when the run is somebody else's now."""
     clean: Callable[[Any], Any]
     """The value without secrets."""
+    may_change: Callable[[], bool] = lambda: True
+    """Whether the call may change files that say what is run; asked when it did."""
     _call: Call | None = None
     _before: repository.Before | None = None
 
@@ -89,15 +94,34 @@ class Writing:
                 raise
             _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
             return
-        settings = _of_settings(self.workspace, touched)
-        if why or settings:
-            body["why"] = str(self.clean(why or f"{settings} was changed"))[:WHY]
-            _undo(self.workspace, body, {"outcome": "invalid", "code": REPOSITORY if why else SETTINGS})
+        code = REPOSITORY
+        if not why and (settings := _of_settings(self.workspace, touched)):
+            code, why = SETTINGS, f"{settings} was changed"
+        if not why and (control := self._control(touched)):
+            code, why = CONTROL, f"{control} was changed"
+        if why:
+            body["why"] = str(self.clean(why))[:WHY]
+            _undo(self.workspace, body, {"outcome": "invalid", "code": code})
             return
         if touched and all(map(repository.within, touched)):
             body["only_git"] = True
         if self.workspace.travels:
             self.workspace.push(body["r3"], self.blobs)
+
+    def _control(self, touched: Sequence[str]) -> str:
+        """A file that says what is run and that this call may not change; else empty."""
+        call = self._call
+        assert call is not None
+        place, before = self.workspace.directory, self.workspace.before
+        found = control_files.unpermitted(
+            call.tool,
+            call.args,
+            touched,
+            self.workspace.existed,
+            lambda path: not os.path.lexists(place / path),
+            lambda path: control_files.same_words(before(path), beneath.content(place, path)),
+        )
+        return "" if found and self.may_change() else found
 
     def _trouble(self, paths: Sequence[str]) -> str:
         """Why a change of `.git` must be rolled back; empty when it may be kept."""

@@ -24,6 +24,7 @@ from spak.kernel import packet
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
+from spak.policy import control_files
 from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
@@ -225,8 +226,19 @@ class Performer:
             return self._called(effect, history, changes.Reading())
         with self.workspace.transaction(effect.id, self.cancel):
             self.secret_guard.look_begun()
-            writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
+            may_change = self._shows_changes(effect.name) or history.approved
+            writing = changes.Writing(
+                self.workspace, self.blobs, self.confirm, self._clean, lambda: may_change or self._law_opens()
+            )
             return self._called(effect, history, writing)
+
+    def _shows_changes(self, tool: str) -> bool:
+        """Whether a tool's arguments show what it changes in which file."""
+        return any(use.startswith("edits") for use in self.host.tools[tool].entry.arguments.values())
+
+    def _law_opens(self) -> bool:
+        """Whether the law lets command lines write files that say what is run, or there is none."""
+        return self.rules.gate is None or control_files.may_change(self.rules.gate.policy)
 
     def _called(self, effect: Effect, history: History, step: changes.Step) -> Proposed:
         tool = self.host.tools[effect.name]
