@@ -68,6 +68,10 @@ _is_secret_below = _fits(_SECRET_BELOW)
 _is_generated = _fits(lists.pattern("places", "generated").pattern)
 _is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
+_is_imported = _fits(
+    rf"((src|lib|scripts|tools|tests?)/)?({'|'.join(sorted(lists.names('places', 'imported')))})"
+    r"(\.py[cdw]?|\.so|/__init__\.py)"
+)
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
 _is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
@@ -147,7 +151,8 @@ def says_what_is_run(parts: Sequence[str], how: str) -> bool:
     """Whether a file with these parts of a path says what is run, wherever its folder is one of builds."""
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
     folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
-    return hidden or bool(folders) or controls(parts[-1]) or at_root("/".join(parts))
+    path = "/".join(parts)
+    return hidden or bool(folders) or controls(parts[-1]) or at_root(path) or _is_imported(path)
 
 
 def in_installed(parts: Sequence[str]) -> bool:
