@@ -221,6 +221,8 @@ class Barrier:
     state: State = field(default_factory=State)
     codes: list[str] = field(default_factory=list)
     """Of each action: how it ended, `ok` or the code of its denial or its undoing."""
+    why: str = ""
+    """Why the last one was undone."""
 
     def __post_init__(self) -> None:
         self.place = self.folder / "ws"
@@ -258,8 +260,9 @@ class Barrier:
     def _record(self, kind: Kind, body: Mapping[str, Any]) -> Record:
         return Record(kind, Authority.PROPOSAL, canon.loads(canon.dumps(body)))
 
-    def do(self, action: Step) -> str:
-        """Judge and do one action; how it ended. A denied one ends a run: the state before it goes on."""
+    def do(self, action: Step, approved: bool = False) -> str:
+        """Judge and do one action; how it ended. A denied one ends a run: the state before it goes on.
+        `approved`: as if a person had permitted it."""
         made = rules(action)
         waiting = self.state.r6
         assert waiting is not None and waiting.act == "check"
@@ -267,9 +270,10 @@ class Barrier:
         outcome = "ok"
         while not found.state.ended and found.effects[-1].task == "act":
             effect = found.effects[-1]
-            done = self.performer.perform(effect, History(()))
+            done = self.performer.perform(effect, History(approved=approved))
             assert done is not None
             outcome = str(done.body.get("code", done.body.get("outcome", "")))
+            self.why = str(done.body.get("why", ""))
             self.workspace.settle()
             found = step(made, found.state, self._record(done.kind, done.body))
         if found.state.ended:

@@ -18,9 +18,8 @@ from spak.policy.repository import opening
 
 EDITS_AND_TESTS = (
     "sed -i 's/x/y/' src/a.py && python3 src/a.py",
-    "echo 'x = 2' > json.py && python3 -m json.tool README.md",
-    "cp README.md argparse.py; python3 -m json.tool README.md",
-    "cp README.md src/json.py && PYTHONPATH=src pytest",
+    "echo 'x = 2' > app.py && python3 app.py README.md",
+    "cp README.md src/tool.py; PYTHONPATH=src python3 src/tool.py",
 )
 
 
@@ -45,6 +44,10 @@ def test_a_line_that_edits_code_and_runs_it_is_allowed_in_a_sandbox_alone(line: 
     [
         "sed -i 's/x/y/' src/a.py && cat /etc/passwd",
         "sed -i 's/x/y/' Makefile && make",
+        "echo 'x = 2' > json.py && python3 -m json.tool README.md",
+        "cp README.md argparse.py; python3 -m json.tool README.md",
+        "cp README.md src/json.py && PYTHONPATH=src pytest",
+        "git rm -rf src",
         "PYTHONPATH=../outside python3 src/a.py",
         "cat secrets/key",
     ],

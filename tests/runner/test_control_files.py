@@ -1,4 +1,4 @@
-"""After a step, what git starts in a workspace is what it started before (ADR 0022, ADR 0030)."""
+"""After a step, what git and the project start is what they started before (ADR 0022, ADR 0030, ADR 0082)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from barrier_kit import ENV, git, line, opened, tool
+from barrier_kit import ENV, Barrier, git, line, opened, tool
+from spak import canon
+from spak.records import Authority, Kind, Record
+from spak.runner.history import History
 from spak.sandbox.restricted import Restricted
 from spak.tools.git import nested
 
@@ -139,3 +142,114 @@ def test_a_repository_that_is_removed_starts_nothing(tmp_path: Path) -> None:
     assert looked(tmp_path, ["n", "n/.git", "n/.git/config"], lambda path: True) == ""
     (tmp_path / "n/.git").mkdir(parents=True)
     assert looked(tmp_path, ["n/.git/config"], lambda path: True) != ""
+
+
+# ---- files of the project that say what is run -----------------------------------------------------------
+
+PROJECT = {
+    "Makefile": "all:\n\techo all\n",
+    "conftest.py": "import os\n\n\ndef pytest_configure( ):\n    pass\n",
+    ".github/workflows/ci.yml": "on: push\n",
+    "build/old.txt": "x",
+    ".venv/bin/activate": "x",
+    "node_modules/a/package.json": "{}",
+    "docs/guide.md": "x",
+}
+CI = ".github/workflows/ci.yml"
+CHANGES = {
+    "a Makefile": ("P('Makefile').write_text('all: ; id')", "Makefile"),
+    "a new conftest.py": (
+        "P('tests').mkdir(); P('tests/conftest.py').write_text('x = 1')",
+        "tests/conftest.py",
+    ),
+    "the file of the CI": (f"P('{CI}').write_text('on: [push, pull]')", CI),
+    "one that is removed": (f"P('{CI}').unlink()", CI),
+    "one that is moved": ("P('Makefile').rename('docs/notes.txt')", "Makefile"),
+    "one in place of another": ("P('docs/guide.md').rename('tox.ini')", "tox.ini"),
+    "one that becomes a link": (
+        "P('Makefile').unlink(); P('Makefile').symlink_to('docs/guide.md')",
+        "Makefile",
+    ),
+    "one through a link": ("P('n').symlink_to('Makefile'); P('n').write_text('all: ; id')", "Makefile"),
+    "a folder with one": ("P('p').mkdir(); P('p/setup.py').write_text('x')", "p/setup.py"),
+    "a module of a name that is imported": ("P('json.py').write_text('x')", "json.py"),
+    "an installed program": ("P('.venv/bin/activate').write_text('id')", ".venv/bin/activate"),
+    "an installed package": (
+        "P('node_modules/a/package.json').write_text('{\"a\": 1}')",
+        "node_modules/a/package.json",
+    ),
+}
+HARMLESS = {
+    "other files": "P('docs/guide.md').write_text('y'); P('src.py').write_text('y')",
+    "what a build makes": "P('build/Makefile').write_text('all: ; id'); P('.venv/bin/new').write_text('x')",
+    "caches of packages": "P('node_modules/.cache').mkdir(); P('node_modules/.cache/a.json').write_text('{}')",
+    "another mode": "P('Makefile').chmod(0o700)",
+    "another layout": "P('conftest.py').write_text('import os\\n\\ndef pytest_configure():\\n  pass\\n')",
+}
+
+
+def project(folder: Path) -> None:
+    for name, text in PROJECT.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def ran(barrier: Barrier, deed: str, approved: bool = False) -> str:
+    project(barrier.place)
+    assert barrier.do(tool("write_file", path="deed.py", content=script(deed))) == "ok"
+    return barrier.do(line("python3", "deed.py"), approved)
+
+
+@pytest.mark.parametrize("deed", CHANGES)
+def test_programs_change_no_file_that_says_what_is_run(tmp_path: Path, deed: str) -> None:
+    barrier = opened(tmp_path / "run")
+    text, path = CHANGES[deed]
+    project(barrier.place)
+    before = tree(barrier.place)
+    assert ran(barrier, text) == "workspace.control", barrier.codes
+    assert tree(barrier.place) == {**before, "deed.py": script(text).encode()}
+    assert path in barrier.why
+
+
+@pytest.mark.parametrize("deed", HARMLESS)
+def test_programs_change_other_files_and_the_layout_of_these(tmp_path: Path, deed: str) -> None:
+    assert ran(opened(tmp_path / "run"), HARMLESS[deed]) == "ok"
+
+
+def test_a_person_may_permit_what_programs_change(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    assert ran(barrier, CHANGES["a Makefile"][0], approved=True) == "ok"
+    assert (barrier.place / "Makefile").read_text() == "all: ; id"
+
+
+def test_a_tool_that_shows_what_it_writes_may_change_one(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    project(barrier.place)
+    assert barrier.do(tool("write_file", path="Makefile", content="all:\n")) == "ok"
+
+
+def test_git_may_restore_one(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    (barrier.place / "Makefile").write_text("all:\n")
+    git(barrier.place, "add", "Makefile")
+    git(barrier.place, "commit", "-qm", "x")
+    (barrier.place / "Makefile").write_text("all: ; id\n")
+    assert barrier.do(line("git", "checkout", "Makefile")) == "ok"
+    assert (barrier.place / "Makefile").read_text() == "all:\n"
+
+
+def test_an_approval_counts_for_the_permit_that_follows_it() -> None:
+    history = History()
+    found = []
+    for kind, body in (
+        (Kind.PERMIT, {"act": "tool", "allow": "ask"}),
+        (Kind.APPROVAL, {}),
+        (Kind.OBSERVE, {}),
+        (Kind.PERMIT, {"act": "tool", "allow": True}),
+        (Kind.ACT, {"outcome": "exited"}),
+        (Kind.PERMIT, {"act": "tool", "allow": True}),
+    ):
+        history.feed(Record(kind, Authority.COMMIT, body))
+        history = History.take_up({}, canon.loads(canon.dumps(history.kept())), lambda: ())
+        found.append(history.approved)
+    assert found == [False, False, False, True, True, False]

@@ -162,9 +162,7 @@ def in_installed(parts: Sequence[str]) -> bool:
 
 def _in_set_up(parts: Sequence[str]) -> bool:
     """Whether a file lies where programs of others do, or what builds of the project read."""
-    return in_installed(parts) or (
-        not is_code(parts[-1]) and any(map(_is_for_builds, parts[:-1]))
-    )
+    return in_installed(parts) or (not is_code(parts[-1]) and any(map(_is_for_builds, parts[:-1])))
 
 
 def _is_odd(parts: Sequence[str], how: str) -> bool:

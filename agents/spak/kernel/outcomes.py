@@ -32,7 +32,7 @@ _UNTOUCHED = {
     REPOSITORY: "no change of .git but by git_commit, or by git alone on a line; "
     "commits hold the checked files",
     SETTINGS: "spak.toml as it was: it says what later runs may do",
-    CONTROL: "files that say what is run as they were: write_file and apply_patch show what they change in one",
+    CONTROL: "files that say what is run as they were: write_file and apply_patch may change them",
 }
 
 PASSED = ("success", "metric_improved")

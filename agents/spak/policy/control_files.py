@@ -65,7 +65,7 @@ def unpermitted(
     if _alone(reading, _RESTORE) or _alone(reading, _FORMAT):
         return ""
     installs = _alone(reading, _INSTALL, "installs_locked")
-    named = {use.path for use in reading.uses if use.how in _NAMED}
+    named = {use.path for use in reading.uses if use.how in _NAMED} | {str(args.get("verdict_file"))}
     for path in suspects:
         of_packages = _LOCKS.fullmatch(path.rpartition("/")[2]) or _in_build(path)
         if path not in named and not (installs and of_packages) and not same(path):

@@ -97,7 +97,7 @@ class Writing:
         code = REPOSITORY
         if not why and (settings := _of_settings(self.workspace, touched)):
             code, why = SETTINGS, f"{settings} was changed"
-        if not why and (control := self._control(touched)):
+        if not why and (control := self._control(touched, near)):
             code, why = CONTROL, f"{control} was changed"
         if why:
             body["why"] = str(self.clean(why))[:WHY]
@@ -108,15 +108,16 @@ class Writing:
         if self.workspace.travels:
             self.workspace.push(body["r3"], self.blobs)
 
-    def _control(self, touched: Sequence[str]) -> str:
+    def _control(self, touched: Sequence[str], near: Sequence[str]) -> str:
         """A file that says what is run and that this call may not change; else empty."""
         call = self._call
         assert call is not None
+        own = {path for path in near if nested.of_repository(self.workspace.directory, path)}
         place, before = self.workspace.directory, self.workspace.before
         found = control_files.unpermitted(
             call.tool,
             call.args,
-            touched,
+            (path for path in touched if path not in own),
             self.workspace.existed,
             lambda path: not os.path.lexists(place / path),
             lambda path: control_files.same_words(before(path), beneath.content(place, path)),

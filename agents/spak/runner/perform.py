@@ -226,15 +226,12 @@ class Performer:
             return self._called(effect, history, changes.Reading())
         with self.workspace.transaction(effect.id, self.cancel):
             self.secret_guard.look_begun()
-            may_change = self._shows_changes(effect.name) or history.approved
+            runs = "runs" in self.host.tools[effect.name].entry.arguments.values()
+            may_change = not runs or history.approved
             writing = changes.Writing(
                 self.workspace, self.blobs, self.confirm, self._clean, lambda: may_change or self._law_opens()
             )
             return self._called(effect, history, writing)
-
-    def _shows_changes(self, tool: str) -> bool:
-        """Whether a tool's arguments show what it changes in which file."""
-        return any(use.startswith("edits") for use in self.host.tools[tool].entry.arguments.values())
 
     def _law_opens(self) -> bool:
         """Whether the law lets command lines write files that say what is run, or there is none."""

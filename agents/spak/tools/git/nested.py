@@ -70,6 +70,11 @@ def moved(workspace: Path, touched: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def of_repository(workspace: Path, path: str) -> bool:
+    """Whether a path is one that such a repository has for itself: `trouble` looks at it."""
+    return any(_inner(workspace, path))
+
+
 def odd_refs(names: Iterable[str]) -> str:
     """Of names in a repository one that holds refs as we do not read them: a table, a linked worktree."""
     plain = ("refs/", "logs/")
