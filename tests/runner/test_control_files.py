@@ -180,9 +180,9 @@ CHANGES = {
     ),
 }
 HARMLESS = {
-    "other files": "P('docs/guide.md').write_text('y'); P('src.py').write_text('y')",
-    "what a build makes": "P('build/Makefile').write_text('all: ; id'); P('.venv/bin/new').write_text('x')",
-    "caches of packages": "P('node_modules/.cache').mkdir(); P('node_modules/.cache/a.json').write_text('{}')",
+    "other files": "P('docs/guide.md').write_text('y'); P('a.txt').write_text('y')",
+    "what a build makes": "P('build/Makefile').write_text('all: ; id'); P('.venv/new').write_text('x')",
+    "caches": "P('node_modules/.cache').mkdir(); P('node_modules/.cache/a.json').write_text('{}')",
     "another mode": "P('Makefile').chmod(0o700)",
     "another layout": "P('conftest.py').write_text('import os\\n\\ndef pytest_configure():\\n  pass\\n')",
 }
