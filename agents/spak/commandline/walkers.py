@@ -209,6 +209,8 @@ def listed(judge: Judge, feed: Sequence[Command]) -> None:
                 judge.tree(item, False)
         case ["git", "ls-files", *options] if any(re.match(r"-[a-z]*o|--others", text) for text in options):
             judge.tree(HERE, False)  # what git does not track
+        case ["git", "diff", *_] if plain[1:]:
+            judge.tree(HERE, False)  # what a commit had may be anything
 
 
 def _in_folder(judge: Judge, item: Arg) -> Callable[[str], bool]:
