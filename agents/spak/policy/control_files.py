@@ -35,6 +35,8 @@ _INSTALL = lists.names("control_files", "package_managers")
 _CACHES = lists.names("control_files", "caches")
 _NAMED = frozenset({"writes", "redirects", "edits", "moves", "deletes"})
 _WORD = re.compile(rb"\w+")
+MAX_WORDS = 1 << 20
+"""Bytes of a content whose words are compared; a longer one is another."""
 
 
 def may_change(policy: Policy) -> bool:
@@ -77,7 +79,11 @@ def same_words(before: bytes | None, after: bytes | None) -> bool:
     """Whether two contents have the same words, each as often: formatters change no more."""
     if before is None or after is None:
         return False
-    return before == after or sorted(_WORD.findall(before)) == sorted(_WORD.findall(after))
+    if before == after:
+        return True
+    return max(len(before), len(after)) <= MAX_WORDS and sorted(_WORD.findall(before)) == sorted(
+        _WORD.findall(after)
+    )
 
 
 def _is_suspect(path: str, existed: Callable[[str], bool], gone: Callable[[str], bool]) -> bool:
