@@ -13,10 +13,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 import warm_kit
 from needs import missing
-from platform_kit import ROOT, environment
+from platform_kit import ROOT, environment, migrated_server
 from process_kit import WAIT_S, start_warm, until
 from servers_kit import Postgres, Redis, binary
 from spak.kernel.replay import replay
@@ -25,8 +26,6 @@ from spak.records import Record, decode
 from warm_kit import Forked
 
 BEGIN = """
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
 create_team(User.objects.create_user("alice", "alice@spak.example", "a long secret"), "Tuners")
@@ -140,14 +139,16 @@ def done(records: list[Record]) -> int:
 
 
 @contextmanager
-def hosts(folder: Path) -> Iterator[Hosts]:
+def hosts(folder: Path, factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     for server, package in ((Redis, "redis-server"), (Postgres, "postgresql")):
         if not binary(server.needs):
             missing(package, package)
     with ExitStack() as stack:
         redis = stack.enter_context(Redis(folder / "redis"))
         place = stack.enter_context(tempfile.TemporaryDirectory(prefix="spak-pg-"))
-        postgres = stack.enter_context(Postgres(Path(place) / "pg", durable=False))
+        postgres = stack.enter_context(
+            Postgres(Path(place) / "pg", durable=False, copied=migrated_server(factory))
+        )
         made = Hosts(folder, redis, postgres)
         stack.callback(made.stop)
         yield made

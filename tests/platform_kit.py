@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ import pytest
 
 import warm_kit
 from process_kit import WAIT_S, start, start_warm, until
+from servers_kit import Postgres
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -130,6 +132,21 @@ def seeded(factory: pytest.TempPathFactory) -> Path:
         seed(data)
 
     return _once(factory, "seeded", make)
+
+
+def migrated_server(factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a stopped PostgreSQL with tables in its database, to be copied."""
+
+    def make(part: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="spak-pg-") as name:
+            with Postgres(Path(name) / "pg", durable=False) as server:
+                done = manage(
+                    Path(name) / "web", "migrate", "--verbosity", "0", SPAK_WEB_DATABASE_URL=server.url
+                )
+                assert done.returncode == 0, done.stderr[-2000:]
+            shutil.copytree(server.folder / "data", part)
+
+    return _once(factory, "migrated-server", make)
 
 
 def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

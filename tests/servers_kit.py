@@ -89,8 +89,9 @@ class Redis(Server):
 class Postgres(Server):
     needs = "postgres"
 
-    def __init__(self, folder: Path, *, durable: bool = True) -> None:
-        """Not durable: it survives its own crash, and starts again at once; not that of the machine."""
+    def __init__(self, folder: Path, *, durable: bool = True, copied: Path | None = None) -> None:
+        """Not durable: it survives its own crash, and starts again at once; not that of the machine.
+        `copied` is the data folder of a stopped server to begin with, instead of an empty one."""
         super().__init__(folder)
         self._who: dict[str, Any] = {}
         self._options = [] if durable else ["-c", "fsync=off"]
@@ -101,8 +102,19 @@ class Postgres(Server):
                     place.chmod(0o755)
             os.chown(folder, 65534, 65534)
             self._who = {"user": 65534, "group": 65534, "extra_groups": []}
-        made = [binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"]
-        subprocess.run(made, check=True, capture_output=True, cwd=folder, **self._who)
+        if copied is None:
+            made = [binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"]
+            subprocess.run(made, check=True, capture_output=True, cwd=folder, **self._who)
+        else:
+            self._copy(copied)
+
+    def _copy(self, data: Path) -> None:
+        """The owner of each file is the user of the server."""
+        copy = self.folder / "data"
+        shutil.copytree(data, copy)
+        if self._who:
+            for path in (copy, *copy.rglob("*")):
+                os.chown(path, self._who["user"], self._who["group"])
 
     @property
     def url(self) -> str:

@@ -116,8 +116,11 @@ assert all(os.waitpid(child, 0)[1] == 0 for child in children)
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Hosts]:
-    with tempfile.TemporaryDirectory(prefix="spak-hosts-") as name, hosts(Path(name)) as made:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with (
+        tempfile.TemporaryDirectory(prefix="spak-hosts-") as name,
+        hosts(Path(name), tmp_path_factory) as made,
+    ):
         made.shell(BEGIN)
         yield made
         made.stop()

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 from needs import missing
-from platform_kit import ROOT, free_port
-from process_kit import WAIT_S, until
+from platform_kit import ROOT, migrated_server
+from servers_kit import Postgres, binary
 
 OWN_WORDS = (
     "worker/retention/test_deleting.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
@@ -35,40 +32,21 @@ UNDER = "SPAK_TEST_ON_POSTGRES"
 """Set in the run on PostgreSQL, which must not start another."""
 
 
-def binary(name: str) -> str:
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return str(found[-1]) if found else shutil.which(name) or ""
-
-
-def as_nobody_special(tmp: Path) -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: another user owns the folder then."""
-    if os.getuid() != 0:
-        return {}
-    os.chown(tmp, 65534, 65534)
-    return {"user": 65534, "group": 65534, "extra_groups": []}
-
-
 @pytest.fixture
-def cluster() -> Iterator[str]:
-    """The address of an empty database. Its folder is none of pytest's: each start of pytest closes those to
-    other users, and the server could not reach its own files any more."""
-    if not binary("initdb"):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server whose database of tests has its tables. Its folder is none of pytest's: each
+    start of pytest closes those to other users, and the server could not reach its own files any more."""
+    if not binary(Postgres.needs):
         missing("PostgreSQL", "postgresql")
-    folder, port = Path(tempfile.mkdtemp(prefix="spak-pg-")), free_port()
-    who = as_nobody_special(folder)
-    made = [binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"]
-    subprocess.run(made, check=True, capture_output=True, cwd=folder, **who)
-    options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-    server = subprocess.Popen([binary("postgres"), "-D", "data", *options], **quiet, **who)
-    asked = [binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
-    try:
-        until(lambda: subprocess.run(asked, **quiet, check=False).returncode == 0)
-        yield f"postgresql://spak@127.0.0.1:{port}/postgres"
-    finally:
-        server.send_signal(signal.SIGQUIT)
-        server.wait(WAIT_S)
-        shutil.rmtree(folder, ignore_errors=True)
+    tables = migrated_server(tmp_path_factory)
+    with (
+        tempfile.TemporaryDirectory(prefix="spak-pg-") as name,
+        Postgres(Path(name) / "pg", durable=False, copied=tables) as server,
+    ):
+        with psycopg.connect(server.url, autocommit=True) as base:
+            base.execute("CREATE DATABASE test_postgres TEMPLATE postgres")
+        yield server.url
+        server.kill()  # it waits for nobody who is still in it
 
 
 GROUND = (

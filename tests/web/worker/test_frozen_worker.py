@@ -20,6 +20,7 @@ from django.urls import reverse
 
 from freeze_kit import freezer
 from needs import missing
+from platform_kit import migrated_server
 from runs_kit import tables
 from servers_kit import Postgres, binary
 from spakweb import lock_wait, worker_health
@@ -32,12 +33,12 @@ from spakweb.worker import tasks
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     if not binary(Postgres.needs):
         missing("PostgreSQL", "postgresql")
     with (
         tempfile.TemporaryDirectory(prefix="spak-pg-") as name,
-        Postgres(Path(name) / "pg", durable=False) as made,
+        Postgres(Path(name) / "pg", durable=False, copied=migrated_server(tmp_path_factory)) as made,
     ):
         yield made
 

@@ -32,8 +32,11 @@ for _ in range(4):
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Hosts]:
-    with tempfile.TemporaryDirectory(prefix="spak-hosts-") as name, hosts(Path(name)) as made:
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with (
+        tempfile.TemporaryDirectory(prefix="spak-hosts-") as name,
+        hosts(Path(name), tmp_path_factory) as made,
+    ):
         yield made
 
 
