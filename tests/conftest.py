@@ -78,7 +78,15 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(web.DATA, ignore_errors=True)
 
 
+def pytest_collection() -> None:
+    """Nearly all that a collection makes stays: the garbage collector would look for rubbish in vain."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What was collected lives to the end: the garbage collector need not walk through it again and again."""
+    """What was collected lives to the end: the garbage collector need not walk through it again and again.
+    It looks at what tests leave less often than by default, which takes 4 % of their time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()

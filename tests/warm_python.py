@@ -162,6 +162,7 @@ def main() -> None:
     assert threading.active_count() == 1, "a fork has one thread"
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # as tests/conftest.py has it
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(sys.argv[1])
         listening.listen(64)
