@@ -35,8 +35,7 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
     queued = Queued.objects.filter(patch=OuterRef("pk")).order_by("-pk")
     judged = Verdict.objects.filter(revision=OuterRef("newest"))
     approvals = judged.filter(approves=True).values("revision").annotate(n=Count("user", distinct=True))
-    rows = Patch.objects.filter(spec__team=team, spec__archived_at=None, state=Patch.State.OPEN)
-    rows = rows.annotate(newest=Subquery(newest), newest_at=Subquery(revisions.values("made_at")[:1]))
+    rows = _open(team).annotate(newest=Subquery(newest), newest_at=Subquery(revisions.values("made_at")[:1]))
     rows = rows.annotate(
         said=Exists(said),
         wanted=Case(
@@ -69,5 +68,12 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
 
 
 def count(user: Any, team: Team) -> int:
-    """How many patches of the team wait for the person."""
-    return waiting(user, team).count() if access.can(user, "spec.propose", team) else 0
+    """How many patches of the team wait for the person. Every page of a team shows it, so a team without an
+    open patch is asked for none: to put the statement of `waiting` together takes ten times as long."""
+    if not access.can(user, "spec.propose", team):
+        return 0
+    return waiting(user, team).count() if _open(team).exists() else 0
+
+
+def _open(team: Team) -> QuerySet[Patch]:
+    return Patch.objects.filter(spec__team=team, spec__archived_at=None, state=Patch.State.OPEN)

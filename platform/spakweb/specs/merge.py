@@ -176,6 +176,9 @@ def _matched(one: Sequence[str], two: Sequence[str], a: int, c: int) -> list[Opc
     """The opcodes of a stretch that begins at these lines."""
     if one == two:
         return [("equal", a, a + len(one), c, c + len(two))] if one else []
+    if not one or not two or len(one) == len(two) == 1:  # as nearly all stretches between lines that stay
+        tag = "replace" if one and two else "delete" if one else "insert"
+        return [(tag, a, a + len(one), c, c + len(two))]
     matcher = SequenceMatcher(None, one, two, autojunk=len(one) * len(two) > MOST_PAIRS)
     return [(tag, a + i, a + j, c + k, c + m) for tag, i, j, k, m in matcher.get_opcodes()]
 

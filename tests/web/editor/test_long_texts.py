@@ -48,6 +48,13 @@ def makes_one_of_the_other(old: list[str], new: list[str]) -> None:
         assert all(tag == "equal" for tag, *_ in opcodes(old, new))
 
 
+@pytest.mark.parametrize("one", [[], ["a\n"]])
+@pytest.mark.parametrize("two", [[], ["a\n"], ["b\n"]])
+def test_a_line_between_lines_that_stay_is_compared_as_difflib_does(one: list[str], two: list[str]) -> None:
+    old, new = ["x\n", *one, "y\n"], ["x\n", *two, "y\n"]
+    assert opcodes(old, new) == SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+
+
 @pytest.mark.parametrize("line", ["\n", "  }\n", "// same\n"])
 def test_a_hundred_thousand_like_lines_are_merged(line: str) -> None:
     base = line * MANY * 2

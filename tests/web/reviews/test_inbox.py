@@ -28,7 +28,28 @@ def patch(cast: Any) -> Patch:
 
 def needs(cast: Any) -> dict[str, list[str]]:
     names = ("alice", "bob", "rita", "vera")
-    return {name: [one.need for one in inbox.waiting(cast[name], cast.team)] for name in names}
+    found = {name: [one.need for one in inbox.waiting(cast[name], cast.team)] for name in names}
+    assert {name: inbox.count(cast[name], cast.team) for name in names} == {
+        name: len(rows) for name, rows in found.items()
+    }
+    return found
+
+
+def test_a_team_without_an_open_patch_is_asked_for_none(
+    cast: Any, patch: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page shows the count: the long statement is put together only where it can find something."""
+    whole = inbox.waiting
+    assert inbox.count(cast["rita"], cast.team) == 1
+    archive(cast["alice"], cast.spec)
+    monkeypatch.delattr(inbox, "waiting")
+    assert inbox.count(cast["rita"], cast.team) == 0
+    archive(cast["alice"], cast.spec, False)
+    monkeypatch.setattr(inbox, "waiting", whole, raising=False)
+    assert inbox.count(cast["rita"], cast.team) == 1
+    actions.close(cast["bob"], patch, 1)
+    monkeypatch.delattr(inbox, "waiting")
+    assert inbox.count(cast["rita"], cast.team) == 0
 
 
 def test_reviewers_are_asked_and_then_the_author(cast: Any, patch: Patch) -> None:
