@@ -173,6 +173,26 @@ CHANGES = {
     "one through a link": ("P('n').symlink_to('Makefile'); P('n').write_text('all: ; id')", "Makefile"),
     "a folder with one": ("P('p').mkdir(); P('p/setup.py').write_text('x')", "p/setup.py"),
     "a module of a name that is imported": ("P('json.py').write_text('x')", "json.py"),
+    "a compiled one": ("P('json.abi3.so').write_text('x')", "json.abi3.so"),
+    "a compiled package": ("P('json').mkdir(); P('json/__init__.pyc').write_text('x')", "json/__init__.pyc"),
+    "a link of such a name": (
+        "P('build/j').mkdir(); P('build/j/__init__.py').write_text('x'); P('json').symlink_to('build/j')",
+        "json/__init__.py",
+    ),
+    "one among what is laid out like a repository": (
+        "[P(n).mkdir() for n in ('objects', 'refs')]; P('HEAD').write_text('x');"
+        "P('objects/conftest.py').write_text('x')",
+        "objects/conftest.py",
+    ),
+    "one in a folder with nearly git's name": (
+        "P('git~1').mkdir(); P('git~1/conftest.py').write_text('x')",
+        "git~1/conftest.py",
+    ),
+    "signs alone": ("P('conftest.py').write_text(P('conftest.py').read_text() + '[][+[]]')", "conftest.py"),
+    "letters that are not of ASCII": (
+        "P('conftest.py').write_text(P('conftest.py').read_text() + '\\uff45\\uff58\\uff49\\uff54()')",
+        "conftest.py",
+    ),
     "an installed program": ("P('.venv/bin/activate').write_text('id')", ".venv/bin/activate"),
     "an installed package": (
         "P('node_modules/a/package.json').write_text('{\"a\": 1}')",
@@ -236,6 +256,17 @@ def test_git_may_restore_one(tmp_path: Path) -> None:
     (barrier.place / "Makefile").write_text("all: ; id\n")
     assert barrier.do(line("git", "checkout", "Makefile")) == "ok"
     assert (barrier.place / "Makefile").read_text() == "all:\n"
+
+
+def test_what_a_script_put_in_the_index_of_another_repository_is_no_commit(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    staged = """subprocess.run(['git', 'init', '-q', 'n'], check=True)
+made = subprocess.run(['git', '-C', 'n', 'hash-object', '-w', '--stdin'], input=b'x', capture_output=True)
+entry = '100644,' + made.stdout.decode().strip() + ',Makefile'
+subprocess.run(['git', '-C', 'n', 'update-index', '--add', '--cacheinfo', entry], check=True)"""
+    assert ran(barrier, staged) == "ok"
+    assert barrier.do(line("git", "-C", "n", "restore", "Makefile")) == "workspace.control"
+    assert not (barrier.place / "n/Makefile").exists()
 
 
 def test_an_approval_counts_for_the_permit_that_follows_it() -> None:

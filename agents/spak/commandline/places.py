@@ -70,7 +70,7 @@ _is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _is_imported = _fits(
     rf"((src|lib|scripts|tools|tests?)/)?({'|'.join(sorted(lists.names('places', 'imported')))})"
-    r"(\.py[cdw]?|\.so|/__init__\.py)"
+    r"(/__init__)?(\.py[cdw]?|(\.[\w-]+)?\.so)"
 )
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _is_set_up = _fits(lists.pattern("places", "written_folders").pattern)

@@ -6,9 +6,9 @@ line may not write (`permitted_place` of specs/policy/base.mg) is looked at agai
 Takes the tool with its arguments and the paths that it changed; gives the first that must be as before. It
 reads no file and undoes nothing (spak.runner.changes does).
 
-Not held against a call: paths that its permit named, what git alone restores from commits, what formatters
-alone rewrite, lock files and installed packages where package managers alone ran, new files in folders of
-builds, and files that hold the same words as before in any order.
+Not held against a call: paths that its permit named, what git alone restores in the workspace's own
+repository, what formatters alone rewrite, lock files and installed packages where package managers alone
+ran, new files in folders of builds, and files that hold the same words and signs as before in any order.
 Source: ADR 0082.
 """
 
@@ -34,7 +34,8 @@ _FORMAT = lists.names("control_files", "formatters")
 _INSTALL = lists.names("control_files", "package_managers")
 _CACHES = lists.names("control_files", "caches")
 _NAMED = frozenset({"writes", "redirects", "edits", "moves", "deletes"})
-_WORD = re.compile(rb"\w+")
+_WORD = re.compile(rb"[\w\x80-\xff]+|[^\s'\",;()\\]")
+"""A word, or a sign that formatters neither add nor remove: programs can be written in signs alone."""
 MAX_WORDS = 1 << 20
 """Bytes of a content whose words are compared; a longer one is another."""
 
@@ -54,18 +55,22 @@ def unpermitted(
     existed: Callable[[str], bool],
     gone: Callable[[str], bool],
     same: Callable[[str], bool],
+    in_other: Callable[[str], bool],
 ) -> str:
     """The first path of `touched` that says what is run and that this call may not change; else empty.
 
     `existed` says whether something was there before, `gone` whether nothing is there now, `same` whether a
-    file holds the words that it held (`same_words`); they are asked of few paths.
+    file holds the words that it held (`same_words`), `in_other` whether a file lies in a repository below the
+    top, whose index any program can write; they are asked of few paths.
     """
     suspects = [path for path in touched if _is_suspect(path, existed, gone)]
     if not suspects:
         return ""
     reading = _reading(tool, args)
-    if _alone(reading, _RESTORE) or _alone(reading, _FORMAT):
+    if _alone(reading, _FORMAT):
         return ""
+    if _alone(reading, _RESTORE):
+        suspects = [path for path in suspects if in_other(path)]
     installs = _alone(reading, _INSTALL, "installs_locked")
     named = {use.path for use in reading.uses if use.how in _NAMED} | {str(args.get("verdict_file"))}
     for path in suspects:
@@ -76,7 +81,8 @@ def unpermitted(
 
 
 def same_words(before: bytes | None, after: bytes | None) -> bool:
-    """Whether two contents have the same words, each as often: formatters change no more."""
+    """Whether two contents have the same words and signs, each as often, but for space, quotes, commas,
+    semicolons, parentheses and backslashes: formatters change no more."""
     if before is None or after is None:
         return False
     if before == after:
@@ -88,7 +94,7 @@ def same_words(before: bytes | None, after: bytes | None) -> bool:
 
 def _is_suspect(path: str, existed: Callable[[str], bool], gone: Callable[[str], bool]) -> bool:
     parts = path.split("/")
-    if any(map(places.of_git, parts)) or not _CACHES.isdisjoint(parts):
+    if ".git" in parts or not _CACHES.isdisjoint(parts):
         return False
     if _in_build(path):
         return places.in_installed(parts) and existed(path)

@@ -7,8 +7,9 @@ write, and does nothing. Both take the call before it starts and the body of its
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from spak import paths
@@ -117,10 +118,11 @@ class Writing:
         found = control_files.unpermitted(
             call.tool,
             call.args,
-            (path for path in touched if path not in own),
+            _reached(place, (path for path in touched if path not in own)),
             self.workspace.existed,
             lambda path: not os.path.lexists(place / path),
             lambda path: control_files.same_words(before(path), beneath.content(place, path)),
+            lambda path: nested.holds(place, path),
         )
         return "" if found and self.may_change() else found
 
@@ -130,6 +132,15 @@ class Writing:
         looking = replace(self._call, inherit=())
         found = repository.trouble(looking, self._before, paths, self.workspace.before)
         return str(self.clean(found))
+
+
+def _reached(place: Path, touched: Iterable[str]) -> Iterator[str]:
+    """The paths, and what a link to a folder makes of its name: a package that Python imports."""
+    for path in touched:
+        yield path
+        found = place / path
+        if found.is_symlink() and found.is_dir():
+            yield f"{path}/__init__.py"
 
 
 def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:

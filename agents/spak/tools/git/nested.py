@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from spak.commandline import places
 from spak.files import beneath
@@ -71,8 +71,13 @@ def moved(workspace: Path, touched: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_repository(workspace: Path, path: str) -> bool:
-    """Whether a path is one that such a repository has for itself: `trouble` looks at it."""
-    return any(_inner(workspace, path))
+    """Whether a path is a control file or a ref of such a repository: `trouble` or `moved` looks at it."""
+    return any(_CONTROL.fullmatch(name) or _REF.fullmatch(name) for name in _inner(workspace, path))
+
+
+def holds(workspace: Path, path: str) -> bool:
+    """Whether a path lies in the working tree of a repository below the top that has a `.git` of its own."""
+    return any(_folder(workspace / above / ".git") for above in list(PurePosixPath(path).parents)[:-1])
 
 
 def odd_refs(names: Iterable[str]) -> str:
