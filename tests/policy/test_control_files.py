@@ -72,6 +72,11 @@ def test_what_no_line_may_have_changed(line: str) -> None:
         ("python3 tool.py && npm install", "node_modules/a/index.js", True),
         ("pytest", "src/__pycache__/a.cpython-311.pyc", False),
         ("npm run build", "node_modules/.cache/a/package.json", False),
+        ("pytest --cov-report=json", "coverage.json", False),
+        ("make lint", ".import_linter_cache/a.json", False),
+        ("npm run lint", "web/.eslintcache", False),
+        ("npm run lint", "web/.eslintrc", True),
+        ("make html", "docs/html/.buildinfo", False),
     ],
 )
 def test_lock_files_and_packages_are_those_of_package_managers(line: str, path: str, wrong: bool) -> None:
