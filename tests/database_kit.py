@@ -6,7 +6,7 @@ A plug-in of pytest that tests/conftest.py registers: all folders have one datab
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -38,6 +38,33 @@ def django_db_keepdb(
     return True
 
 
+def filled() -> list[str]:
+    """The tables that have rows, but for those that Django fills."""
+    from django.db import connection
+
+    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    asked = (f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in sorted({*found} - LASTING))
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(asked))
+        return [name for (name,) in cursor.fetchall()]
+
+
+def rows_of(tables: Iterable[str]) -> list[str]:
+    """Statements that put the rows of these tables of SQLite there again, as they are."""
+    from django.db import connection
+
+    made = []
+    with connection.cursor() as cursor:
+        for table in tables:
+            described = connection.introspection.get_table_description(cursor, table)
+            names = [f'"{column.name}"' for column in described]
+            columns, quoted = ", ".join(names), ", ".join(f"quote({name})" for name in names)
+            cursor.execute(f"SELECT {quoted} FROM {table}")
+            rows = ", ".join(f"({', '.join(row)})" for row in cursor.fetchall())
+            made.append(f"INSERT INTO {table} ({columns}) VALUES {rows}")
+    return made
+
+
 def emptied(case: Any) -> None:
     """Empty the tables that have rows, and keep what Django would fill again: this costs it 0.15 s of a core,
     and PostgreSQL, which gives each table a new file, more. Triggers are set again, as after a migration."""
@@ -45,11 +72,8 @@ def emptied(case: Any) -> None:
 
     from spakweb import appendonly
 
-    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    filled = (f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in {*found} - LASTING)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(filled))
-        for (name,) in cursor.fetchall():
+        for name in filled():
             cursor.execute(f"DELETE FROM {name}")
     appendonly.install(connection)
 
