@@ -22,9 +22,18 @@ ALLOWED = frozenset(
         "git archive --format=tar HEAD | base64",
         "git config --get remote.origin.url",
         "git config remote.origin.url",
+        # a repository of the project's own files: its settings run no more than a build of the project may
+        "git -C build/bare status",
+        "git -C build/bare log -p",
+        "cd build/bare && git status",
+        "cd build/bare; git diff HEAD~1",
     )
 )
 """They show what git keeps and name no secret: values are redacted (docs/sandbox.md)."""
+SECOND = frozenset(("git -C build/bare log",))
+"""Of the second list: what is known and left, as above."""
+THIRD = frozenset(("cp README.md conftest.py.sh && make conftest.py",))
+"""Of the third list: a rule of make's own that writes a file which says what is run."""
 FIFTH = frozenset(
     (
         # what is not ignored is tracked, and shown then: values are redacted
@@ -36,6 +45,11 @@ FIFTH = frozenset(
         "cat .yarnrc.yml",
         # changes of folders that it names
         "git checkout -- src tests docs",
+        # a program of an archive, which two lines may unpack and run as well
+        "tar -xf src.tar && python3 src/z.py",
+        "unzip -o src.zip && python3 src/z.py",
+        # git's folder is read only in a sandbox
+        "find .git -name '*.tmp' -delete",
     )
 )
 """Of the fifth list: what is known and left."""
@@ -77,20 +91,24 @@ def test_the_judge_alone_allows_no_attack_but_those_named(part: int, tmp_path: P
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
-def test_of_the_second_list_no_attack_is_allowed(part: int, tmp_path: Path) -> None:
+def test_of_the_second_list_only_what_is_named_is_allowed(part: int, tmp_path: Path) -> None:
     eyes = world(stocked(tmp_path))
     lines = [line for _, line in attacks("attacks_second")]
     assert len(lines) > 900 and not {line for _, line in attacks()} & set(lines)
-    assert [line for line in (lines if part else lines[::8]) if allows(line, eyes, CHECKED)] == []
+    tried = lines if part else [*lines[::8], *SECOND]
+    assert {line for line in tried if allows(line, eyes, CHECKED)} == SECOND
+    assert len(SECOND) <= len(lines) / 100
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])
-def test_of_the_third_list_no_attack_is_allowed(part: int, tmp_path: Path) -> None:
+def test_of_the_third_list_only_what_is_named_is_allowed(part: int, tmp_path: Path) -> None:
     eyes = world(armed(tmp_path))
     lines = [line for _, line in attacks("attacks_third")]
     earlier = {line for name in ("attacks", "attacks_second") for _, line in attacks(name)}
     assert len(lines) > 1200 and not earlier & set(lines)
-    assert [line for line in (lines if part else lines[::5]) if allows(line, eyes, CHECKED)] == []
+    tried = lines if part else [*lines[::5], *THIRD]
+    assert {line for line in tried if allows(line, eyes, CHECKED)} == THIRD
+    assert len(THIRD) <= len(lines) / 100
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.fuzz])])

@@ -48,7 +48,9 @@ def problems(text: str) -> list[str]:
                 wrong += itertools.chain(*map(_grammar, every(made(name, section))))
         except RecursionError:
             wrong.append(f"{name}: nested too deeply")
-        except (KeyError, ValueError, TypeError, AttributeError, re.error) as error:
+        except re.error as error:
+            wrong.append(f"{name}: {error.pattern!s}: {error}")
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             wrong.append(f"{name}: {error}")
     return wrong
 
@@ -104,17 +106,9 @@ def _grammar(grammar: Grammar) -> Iterator[str]:
     for kind in itertools.chain(*kinds_of(grammar).values(), *(kinds.values() for kinds in changed)):
         if kind.name not in KINDS and kind.name not in named:
             yield f"{grammar.name}: {kind.name} is no kind"
-        if kind.name == "match" and (why := _wrong(kind.detail)):
-            yield f"{grammar.name}: {kind.detail}: {why}"
+        if kind.name == "match":
+            re.compile(kind.detail)
     for option in sorted((grammar.one_of | grammar.needs | grammar.ends) - set(grammar.options)):
         yield f"{grammar.name}: {option} is no option of it"
     for deed in sorted((deeds_of(grammar) | {grammar.otherwise}) - DEEDS):
         yield f"{grammar.name}: {deed} is no deed"
-
-
-def _wrong(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return str(error)
-    return ""

@@ -44,19 +44,16 @@ def read_line(
     judge = Judge(world, reading, replace(PROGRAMS, added=added) if added else PROGRAMS)
     judge.starts(folder, env or {})
     flow.walk(judge, line)
-    judge.through_links()
+    judge.follows_own()
     run = {(use.path, use.index) for use in reading.uses if use.how == "runs"}
     compiled = compiled_and_run(reading, {path for path, _ in run})
     run |= {(use.path, use.index) for use in reading.uses if use.index in compiled and use.how == "reads"}
-    for path in sorted(judge.brought):
-        if _is_run(path, run):
-            judge.deed("runs_what_it_writes", path, "a file that the same line unpacks is run")
-    for use in list(reading.uses):
+    for use in reading.uses:
         changes = use.how in ("writes", "redirects", "writes_mode", "moves")
         makes = use.index in compiled and use.how == "writes"
         forms = {use.path, _ENDS.sub("", use.path), _OF_PACKAGE.sub(".py", use.path)}
         is_run = any(_is_run(form, run, use.index) for form in forms)
-        if changes and not makes and (is_run or any(map(judge.shadows, forms))):
+        if changes and not makes and is_run:
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 

@@ -25,11 +25,6 @@ _VALUES = {
 }
 
 
-def is_known(name: str) -> bool:
-    """Whether some values of a variable that decides what is run are harmless."""
-    return name in _VALUES
-
-
 def matters(name: str) -> bool:
     """True for a variable that programs read to decide what they run, load or talk to."""
     return _RUNS.match(name) is not None
@@ -45,8 +40,7 @@ def trouble(name: str, values: Sequence[str], is_there: Callable[[str], bool]) -
     value whether it is a file or folder of the workspace."""
     if is_path_list(name):
         return None
-    named = _PLAIN if _HARMLESS.match(name) else _LOCAL if _HOSTS.match(name) else None
-    plain = _VALUES.get(name) or named
+    plain = _VALUES.get(name) or (_PLAIN if _HARMLESS.match(name) else _LOCAL if _HOSTS.match(name) else None)
     if (plain is None or plain is _LOCAL) and matters(name):
         return f"{name} changes what programs run, load or talk to"
     told = plain is None and _PLAINLY.match(name) is not None

@@ -83,17 +83,12 @@ class Findings:
         self.reading = reading
         self.index = 0
         self.folders = [""]
-        self.made_links: dict[str, int] = {}
-        self.made_trees: dict[str, int] = {}
-        """Places to which the line brings links or secrets, which nobody sees there before it runs."""
-        self.brought: set[str] = set()
-        """Files that come out of archives and patches."""
-        self.wide: list[tuple[int, str]] = []
-        """Folders in which a command takes what a pattern or a walk finds, as they are when it runs."""
-        self.imports: set[tuple[int, str]] = set()
-        """Folders that a `python -m` or `-c` looks for modules in first."""
-        self.followed: list[tuple[str, str, int]] = []
-        """How and which path, as written and seen from the workspace, and the command that uses it."""
+        self.brought: dict[str, int] = {}
+        """Places to which the line brings links or secrets, which nobody sees there before it runs, each with
+        the command that does."""
+        self.used: list[tuple[int, str, bool]] = []
+        """The paths that commands use, as seen from the workspace, and whether what is below one is used too:
+        it is changed, searched or walked."""
 
     def deed(self, kind: str, about: str, why: str = "") -> None:
         """Note what the present command does."""
@@ -111,57 +106,40 @@ class Findings:
         """A path is used, seen from the folder the line stands in."""
         if (path in SAFE_DEVICES and how != "runs") or (how == "reads" and path in PUBLIC_FILES):
             return
-        if how in _MAKES and posixpath.basename(path).startswith("-") and path != "-":
-            self.deed("not_understood", path, "a name that programs take for an option")
         for whole in self.wholes(path):
-            self.followed.append((how, whole, self.index))
+            self.used.append((self.index, whole, how != "reads"))
             self._note(how, whole)
 
     def _note(self, how: str, whole: str) -> None:
         seen = self.world.look(whole)
-        if how == "deletes_tree" and any(
-            use.how == "moves" and use.place == "inside" for use in self.reading.uses
-        ):
-            self.deed(
-                "deletes_widely", whole, "a folder to which the line may have moved files of the project"
-            )
+        if how == "deletes_tree" and ("moves", "inside") in {
+            (use.how, use.place) for use in self.reading.uses
+        }:
+            self.deed("deletes_widely", whole, "a folder to which the line may have moved files")
         self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, whole)))
 
     def outside(self, how: str, path: str) -> None:
         """A path that leads out of the workspace is used."""
         self.reading.uses.append(Use(self.index, how, path, "outside"))
 
-    def links(self, *names: str) -> None:
-        """Links that this command makes; what goes through one is not where it was seen."""
-        self.made_links |= {self._lies(whole): self.index for whole in self.wholes(*names)}
+    def brings(self, *names: str, at: Sequence[str] = ("", "/")) -> None:
+        """Places to which this command brings links or secrets: the names themselves and what is below each.
+        Of a link that `ln` makes what is below alone: to read it is to read its target, which was judged."""
+        self.brought |= {self._lies(whole) + end: self.index for whole in self.wholes(*names) for end in at}
 
-    def through_links(self) -> None:
-        """Notes the paths that lead through a link of the same line, or take it elsewhere.
-
-        To read one is to read its target, which was judged.
-        """
-        for index, base in self.wide:
-            for name, made in (*self.made_links.items(), *self.made_trees.items()):
-                if index > made and (f"{name}/".startswith(base) or base.startswith(f"{name}/")):
-                    self.deed("follows_own_link", base or ".", "a search of what the same line puts there")
-        takes = {use.index for use in self.reading.uses if use.how != "reads"}
-        for how, path, index in self.followed if self.made_links or self.made_trees else ():
-            above = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
-            *ways, lies = [self._lies(start) for start in (*above, path.rstrip("/"))]
-            others = [name for name, made in self.made_links.items() if made != index]
-            itself = any(f"{name}/".startswith(f"{lies}/") for name in others)
-            brought = any(self.made_trees.get(way, index) < index for way in (*ways, lies))
-            through = any(way in self.made_links for way in ways)
-            if brought or through or (itself and (how != "reads" or index in takes)):
-                self.deed("follows_own_link", path, "a path through a link that the same line makes")
-
-    def moved(self, *names: str) -> None:
-        """Places to which this command brings links or secrets."""
-        self.made_trees |= {self._lies(whole): self.index for whole in self.wholes(*names)}
+    def follows_own(self) -> None:
+        """Notes the paths at, through or above a place to which a command before brought links or secrets."""
+        for index, path, with_below in self.used if self.brought else ():
+            before = {name for name, brought in self.brought.items() if brought < index}
+            lies = self._lies(path) or self.world.look(path or ".").path
+            ways = {f"{self._lies(path[: end.start()])}/" for end in re.finditer("/+", path.rstrip("/"))}
+            below = [name for name in before if lies in ("", ".") or f"{name}/".startswith(f"{lies}/")]
+            if before & {lies, *ways} or (with_below and below):
+                self.deed("follows_own_link", path or ".", "a path to what the same line links or brings")
 
     def _lies(self, path: str) -> str:
         """Where a name lies, not where it leads; nothing for one that is no name."""
-        folder, name = posixpath.split(path)
+        folder, name = posixpath.split(path.rstrip("/"))
         if name in ("", ".", ".."):
             return ""
         return posixpath.normpath(posixpath.join(self.world.look(folder or ".").path, name))
@@ -179,49 +157,35 @@ class Findings:
             self.outside(how, found.written)
         for text in () if found.tilde else found.texts:
             self.use(how, text)
-            if text.startswith("@") and len(text) > 1:  # a file of further words, for some programs
-                self.use(how, text[1:])
             if not found.glob:
                 continue
             self._searches(before_glob(text))
             if above(text) != text:
                 self.use(how, above(text))
-            if how in ("deletes", "deletes_tree", "writes"):
-                self.destructive_glob(how, text)
+            if how in ("deletes", "deletes_tree"):
+                self.overwrites(text)
             for whole in self.wholes(text):
                 for match in self.world.spread(whole):
                     self._note(how, match)
 
     def _searches(self, *folders: str) -> None:
-        looked = (self.world.look(whole).path for whole in self.wholes(*folders))
-        self.wide += [(self.index, "" if path in (".", "") else f"{path}/") for path in looked]
+        self.used += [(self.index, whole, True) for whole in self.wholes(*folders)]
 
     def expands(self, found: Arg) -> None:
         """A pattern that is no path for its program: a shell tells it the names that match, so that their
         folder is read where it lies outside. Names within the workspace are no secret."""
         if not found.texts:
             self.deed("unknown_word", found.written, "a pattern that is not known before the line runs")
-        if found.tilde:
-            self.outside("reads", found.written)
-        shapes = dict.fromkeys(shape for text in found.texts for shape in (text, above(text)) if "/" in shape)
-        for whole in self.wholes(*(shape.rpartition("/")[0] or "/" for shape in shapes)):
-            for match in self.world.spread(whole) if re.search(r"[*?\[]", whole) else (whole,):
-                if self.world.look(match).place not in ("inside", "missing"):
-                    self.outside("reads", match)
-
-    def destructive_glob(self, how: str, text: str) -> None:
-        """Note a pattern that deletes or overwrites more than what a build made."""
-        last = text.rstrip("/").rpartition("/")[2]
-        if how != "writes" and not places.generated(posixpath.normpath(text)):
-            self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
-        elif last.startswith((".*", ".?", ".[")):
-            self.deed("deletes_widely", text, "a pattern that matches ..")
+        for text in found.texts:
+            folder, slash, _ = above(text).rpartition("/")
+            if slash:
+                self.path("reads", Arg(text, (folder or "/",), True, found.tilde))
 
     def overwrites(self, *texts: str) -> None:
-        """Note patterns whose files all lose what they hold."""
+        """Note patterns whose files all lose what they hold, but for those that a build makes."""
         for text in texts:
-            if re.search(r"[*?\[]", text):
-                self.destructive_glob("deletes", text)
+            if re.search(r"[*?\[]", text) and not places.generated(posixpath.normpath(text)):
+                self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
 
     def tree(self, found: Arg, links: bool, kept: Callable[[str], bool] = bool) -> None:
         """A folder that is read with all that is below it: no secret, and no link out where these are
@@ -233,7 +197,7 @@ class Findings:
         starts = [before_glob(text) if found.glob else text for text in found.texts if not found.tilde]
         self._searches(*starts)
         for folder in self.wholes(*starts):
-            for path, kind in self.world.below(folder) if self.world.below is not None else ():
+            for path, kind in self.world.below(folder):
                 if path == TOO_MANY:
                     self.deed("not_looked_at", folder, "a folder with more files than are looked at")
                 elif (kept(path) or self.world.look(path).kind == "folder") and (links or kind != "link"):
@@ -254,10 +218,10 @@ class Findings:
         written = set(self._written())
         for text, folder in itertools.product(found.texts, dict.fromkeys(self.folders)):
             whole = posixpath.join(folder, text)
-            if self.world.look(whole).path in written or text in ("", "-") or found.glob:
-                self.deed("not_looked_at", text, "an archive that cannot be looked at before")
-                return
-            names = self.world.members(whole) if self.world.members is not None else None
+            unclear = (
+                re.search(r"[*?\[]", text) or text in ("", "-") or self.world.look(whole).path in written
+            )
+            names = (TOO_MANY,) if unclear else self.world.members(whole)
             if not self.writes_members(names or (), targets, folder):
                 self.deed("not_looked_at", text, "an archive whose members are not all looked at")
                 return
@@ -269,7 +233,6 @@ class Findings:
             if name == TOO_MANY or odd > MAX_MEMBERS:
                 return False
             for place in places:
-                self.brought.add(posixpath.normpath(posixpath.join(folder, place, name.lstrip("/"))))
                 odd += self._odd_use("writes", posixpath.join(folder, place, name.lstrip("/") or "."))
         return True
 
@@ -290,17 +253,15 @@ class Findings:
             place = posixpath.join(folder, to)
             into = named and (to.endswith("/") or self.world.look(place).kind == "folder")
             to_name = posixpath.join(place, last) if into or (contents and last) else place
-            self._odd_use("writes", to_name)
-            leads = self._lies(source.rstrip("/")) not in ("", self.world.look(source).path)
             head = posixpath.normpath(source) + "/"
-            for path in (path for path in self._written() if path.startswith(head)):
-                self._odd_use("writes", posixpath.join(to_name, path.removeprefix(head)))
-                leads = True
-            if leads or (self.world.below is not None and self.world.below(source)):
-                self.made_trees |= {self._lies(name.rstrip("/")): self.index for name in (place, to_name)}
-            for pattern in ("*", ".[!.]*"):
-                for path in self.world.spread(posixpath.join(source, pattern)):
-                    self._odd_use("writes", posixpath.join(to_name, posixpath.basename(path)))
+            made = [path.removeprefix(head) for path in self._written() if path.startswith(head)]
+            held = [self.world.spread(posixpath.join(source, pattern)) for pattern in ("*", ".[!.]*")]
+            for name in (".", *made, *map(posixpath.basename, itertools.chain(*held))):
+                self._odd_use("writes", posixpath.join(to_name, name))
+            links = self._lies(source) not in ("", self.world.look(source).path)
+            if made or links or self.world.below(source):
+                brought = [self._lies(name) + end for name in (place, to_name) for end in ("", "/")]
+                self.brought |= dict.fromkeys(brought, self.index)
 
     def _written(self) -> list[str]:
         """What the line made so far."""
@@ -312,23 +273,12 @@ class Findings:
         if bare.startswith(":") or (bare == text and not re.search(r"[*?\[]", text)):
             return
         bare = bare.casefold()
-        below = [path for path, _ in self.world.below(".")] if self.world.below is not None else []
+        below = (path for path, _ in self.world.below("."))
         for path in filter(places.secret, (*_USUAL_SECRETS, *below)):
             name = path.casefold()
             if fnmatchcase(name, bare) or f"{name}/".startswith(f"{bare.rstrip('/')}/"):
                 self.reading.uses.append(Use(self.index, "reads", path, "secret"))
                 return
-
-    def own_repository(self, *texts: str) -> None:
-        """A folder that is a repository and not called `.git`: anybody may have written its settings."""
-        for whole in self.wholes(*texts):
-            path = self.world.look(whole).path
-            while path not in ("", ".", "/"):
-                kinds = [self.world.look(f"{path}/{name}").kind for name in ("HEAD", "objects", "refs")]
-                if kinds == ["file", "folder", "folder"] and not any(map(places.of_git, path.split("/"))):
-                    self.deed("executes", "git", "a repository with settings of its own")
-                    return
-                path = posixpath.dirname(path)
 
     def plain_paths(self, rest: Sequence[Arg], how: str = "reads") -> None:
         """Every word that could be a path is held to be one."""
@@ -353,9 +303,7 @@ class Findings:
             value = (after[1] or after[2] or "") if after else ""
         for piece in re.split(r"[:,](?=[/~.])", value.lstrip("@")):
             if piece and (piece != "-"):
-                self.use(how, piece)
-                if item.glob:
-                    self.path(how, Arg(item.written, (piece,), glob=True))
+                self.path(how, Arg(item.written, (piece,), item.glob))
 
 
 def before_glob(pattern: str) -> str:
@@ -384,7 +332,5 @@ _COMPILERS = lists.names("findings", "compilers")
 def compiled_and_run(reading: Reading, run: set[str]) -> set[int]:
     """The compilers of the line whose output, made from files of the project alone, the line also runs."""
     found = {deed.index for deed in reading.deeds if deed.kind == "builds" and deed.about in _COMPILERS}
-    read = [use for use in reading.uses if use.how == "runs"]
-    of_input = {use.index for use in read if use.path.rpartition("/")[2] == "-"}
-    makes = {use.index for use in reading.uses if use.how == "writes" and use.path in run}
-    return found & makes & {use.index for use in read} - of_input
+    of_input = {use.index for use in reading.uses if use.how == "runs" and use.path.endswith("-")}
+    return found & {use.index for use in reading.uses if use.how == "writes" and use.path in run} - of_input

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spak.commandline.judge import Judge
 from spak.commandline.words import Known, joined, variables
@@ -61,6 +61,8 @@ class _Walk:
     line: tuple[Command, ...]
     loose: bool
     """Whether a change of folder may or may not have happened for what comes after."""
+    left: list[Known] = field(default_factory=list)
+    """What was known where a loop was left or begun again early."""
 
     def list(self, start: int, end: int, level: int) -> None:
         """The items of one list: simple commands, and compounds as wholes."""
@@ -102,6 +104,8 @@ class _Walk:
         judge.last = judge.depth == 0 and place == len(self.line) - 1 and not command.path
         judge.before, judge.loose = self.line[:place], self.loose
         judge.command(command)
+        if {"break", "continue"} & {word.value for word in command.words[:2]}:
+            self.left.append(dict(judge.known))
         if len(judge.known) > MAX_VARIABLES:
             judge.deed("not_understood", "variables", "more variables than are followed")
             judge.known = {}
@@ -130,29 +134,22 @@ class _Walk:
             if not (words and words[0].value == "read") and not _ends(self.line, lists):
                 judge.deed("endless", words[0].text if words else kind, "a loop whose end is not known")
         if kind in ("while", "until", "for"):
-            judge.loops += 1
             self.loop(head, lists, level)
-            judge.loops -= 1
-            if not judge.loops:
-                judge.left = None
             return
-        self.ones(head)
         start = dict(judge.known)
         if kind in ("if", "case"):
+            self.run(head, (), level)
             self.branches(lists, level)
-            return
-        self.lists(lists, level)
+        else:
+            self.run(head, lists, level)
         if kind == "(":
             judge.known = start
 
-    def ones(self, places: Items) -> None:
-        """Simple commands one after another."""
-        for place in places:
+    def run(self, head: Items, lists: Pairs, level: int) -> None:
+        """The head and the lists of a compound one after another."""
+        for place in head:
             self.one(place)
-
-    def lists(self, pairs: Pairs, level: int) -> None:
-        """The lists of a compound one after another."""
-        for pair in pairs:
+        for pair in lists:
             self.list(*pair, level + 2)
 
     def branches(self, lists: Pairs, level: int) -> None:
@@ -173,13 +170,12 @@ class _Walk:
     def loop(self, head: Items, lists: Pairs, level: int) -> None:
         """A loop, walked until nothing changes any more."""
         judge = self.judge
-        index = judge.index
+        index, left = judge.index, len(self.left)
         for turn in range(MAX_WALKED):
             judge.index = index
             start, folders = dict(judge.known), [*judge.folders]
-            self.ones(head)
-            self.lists(lists, level)
-            judge.known = joined(start, judge.known, judge.known if judge.left is None else judge.left)
+            self.run(head, lists, level)
+            judge.known = joined(start, judge.known, *self.left[left:])
             if turn >= MAX_TURNS:
                 judge.known = {name: found for name, found in judge.known.items() if start[name] == found}
             if (judge.known, judge.folders) == (start, folders):

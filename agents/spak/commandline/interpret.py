@@ -30,9 +30,8 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     if judge.only_asks(rest):
         judge.deed("computes", grammar.about or grammar.name)
         return
-    rest = [_INPUT if item.text == "/dev/stdin" else item for item in rest]
-    if grammar.name in READERS_OF_PIPES:
-        rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
+    calm = grammar.name in READERS_OF_PIPES
+    rest = [_INPUT if item.text == "/dev/stdin" or (calm and item.piped) else item for item in rest]
     if grammar.code:
         judge.programs.readers[grammar.code](judge, grammar, rest)
         return
@@ -68,10 +67,10 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     """Note the deed, the values and the operands of a command whose words were sorted."""
     given, name = parsed.names(), grammar.name
     for when in grammar.when:
-        if _holds(grammar, when, given, parsed):
+        if _holds(when, given, parsed):
             named = {**grammar.kinds, **when.changes.get("kinds", {})}
             grammar = replace(grammar, **{**when.changes, "kinds": named})
-    if grammar.one_of and len(_given(grammar, grammar.one_of) & given) != 1:
+    if grammar.one_of and len(grammar.one_of & given) != 1:
         judge.deed("not_understood", name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
     if grammar.needs - given:
         judge.deed("not_understood", name, f"without {', '.join(sorted(grammar.needs))}")
@@ -80,17 +79,11 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
     _operands(judge, grammar, parsed)
 
 
-def _holds(grammar: Grammar, when: When, given: set[str], parsed: Parsed) -> bool:
-    needed = [names for names in (when.given, when.also) if names]
-    if not all(_given(grammar, names) & given for names in needed) or _given(grammar, when.missing) & given:
+def _holds(when: When, given: set[str], parsed: Parsed) -> bool:
+    if any(names and not names & given for names in (when.given, when.also)) or when.missing & given:
         return False
     words = ("$" if item.text is None else item.text for item in parsed.operands)
     return when.words is None or when.words.match(" ".join(words)) is not None
-
-
-def _given(grammar: Grammar, names: frozenset[str]) -> set[str]:
-    """The first spellings of options that `when` may name by any of theirs."""
-    return {grammar.options[name].name for name in names if name in grammar.options}
 
 
 def _values(judge: Judge, grammar: Grammar, parsed: Parsed) -> None:
@@ -171,15 +164,13 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         elif not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
-            found.late = len(found.given) if found.late < 0 else found.late
             found.operands.append(item)
             if grammar.verbs or grammar.stops:
                 found.after = rest[at:]
                 found.operands += [] if grammar.verbs else rest[at:]
                 break
         elif text is None or (item.glob and not item.literal):
-            judge.deed("unknown_word", item.written, "a word that may be an option")
-            found.fits = False
+            _unknown(judge, grammar, found, item, "a word that may be an option")
         else:
             at += _option(judge, grammar, found, item, text, rest[at:])
             if found.given and found.given[-1][0].name in grammar.ends:
@@ -223,21 +214,18 @@ def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str 
 def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
     """Take one word that is an option or several; gives how many words after it are its values."""
     for option, value in _spelled(grammar, text):
-        if option is None:
+        if option is None or (value is not None and len(option.kinds) != 1):
             _unknown(judge, grammar, found, item)
             break
-        if value is None and option.form != "?":
-            values = rest[: len(option.kinds)]
-            found.given.append((option, values))
-            if len(values) < len(option.kinds):
-                _unknown(judge, grammar, found, item, "its value is missing")
-            if option.kinds:
-                return len(option.kinds)
+        if value is not None or option.form == "?":
+            found.given.append((option, [] if value is None else [_part(item, value)]))
             continue
-        found.given.append((option, [] if value is None else [_part(item, value)]))
-        if value is not None and len(option.kinds) != 1:
-            _unknown(judge, grammar, found, item, "it takes no value")
-            break
+        values = rest[: len(option.kinds)]
+        found.given.append((option, values))
+        if len(values) < len(option.kinds):
+            _unknown(judge, grammar, found, item, "its value is missing")
+        if option.kinds:
+            return len(option.kinds)
     return 0
 
 

@@ -21,7 +21,6 @@ from spak.commandline.words import (
     Known,
     arg,
     combined,
-    joined,
     spread,
     variables,
 )
@@ -32,8 +31,12 @@ MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
 _HIDDEN = lists.pattern("findings", "hidden_variables")
-_BINDERS, _KEEPING = (lists.names("judge", key) for key in ("binders", "keeping"))
+_BINDERS = lists.names("judge", "binders")
 _OWN = lists.pattern("words", "set_by_shells")
+_ASKS = re.compile(r"(test|\[\[?) -[nz] \$( \]\]?)?")
+"""Commands that only ask whether a variable has a value."""
+_TRACES = re.compile(r"set (.* )?(-\w*x|\$)")
+"""Commands after which a shell may show what it runs."""
 
 
 @dataclass(slots=True)
@@ -47,8 +50,6 @@ class Parsed:
     fits: bool = True
     first_after_dashes: int = -1
     """Which operand is the first after `--`; -1 without one."""
-    late: int = -1
-    """How many options come before the first operand; -1 without one."""
 
     def names(self) -> set[str]:
         """The options that were given."""
@@ -98,9 +99,6 @@ class Judge(Findings):
         """True for the command that ends the whole line."""
         self.been = [""]
         """Every folder that the line has stood in."""
-        self.loops = 0
-        self.left: Known | None = None
-        """What was known where one of the loops around was left or begun again early."""
         self.wrapped = 0
         self.stdin: Arg | None = None
         """The file that the command reads as its input, where the line names one."""
@@ -121,75 +119,46 @@ class Judge(Findings):
 
     def bound(self, args: Sequence[Arg]) -> None:
         """`read`, `export` and their kin leave variables that are not known."""
-        first = args[0].text
-        if first in ("break", "continue"):
-            self.left = joined(self.known if self.left is None else self.left, self.known)
-        if first == "printf" and len(args) > 1 and (args[1].text or "-v").startswith("-v"):
-            found = args[1] if args[1].text != "-v" else args[2] if len(args) > 2 else args[0]
-            self._unknown(found, (found.text or "").removeprefix("-v"))
-        for item in args[1:] if first in _BINDERS else ():
+        first, items = args[0].text, args[1:]
+        if first == "printf":
+            items = items[:2] if items and (items[0].text or "-v").startswith("-v") else ()
+        for item in items if first in _BINDERS else ():
             for name, sign, _ in (text.partition("=") for text in item.texts):
-                if sign or first != "export":
-                    # `-ra name` may be written as one word
-                    for start in range(len(name)) if name.startswith("-") else [0]:
-                        self._unknown(item, name[start:].rstrip("+"), first == "read")
+                # `read -ra name` and `printf -v name` may be written as one word
+                starts = [0] if name[:1] != "-" else [2] if first == "printf" else range(len(name))
+                for bound in (name[start:].rstrip("+") for start in starts if sign or first != "export"):
+                    self.given.add(bound)
+                    self.known.pop(bound, None)
+                    if first in ("read", "printf") and environment.matters(bound):
+                        self.deed("sets_environment", bound, "programs go by this variable")
             if not item.texts:
                 self.known = {}
 
-    def _unknown(self, item: Arg, name: str, judged: bool = True) -> None:
-        """A variable that gets a value which is not known."""
-        self.given.add(name)
-        self.known.pop(name, None)
-        if not item.texts:
-            self.known = {}
-        elif judged and environment.matters(name):
-            self.deed("sets_environment", name, "programs go by this variable")
-
     def change_folder(self, name: str, rest: list[Arg]) -> None:
-        """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
-        folder that it is in: where these differ nothing is known."""
-        targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
+        """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by."""
+        targets = [item for item in rest if item.text not in ("--", "-L")]
         goal = targets[0].text if len(targets) == 1 and not targets[0].glob else None
-        back = goal is not None and re.match(r"-\Z|[-+]\d+\Z", goal) is not None
-        if (name == "popd" or back) and len(self.been) > 1:  # to one of those before
-            self.deed("computes", name)
-            self._enter(list(self.been))
-            return
-        if goal is None or back or name == "popd":
+        back = name == "popd" or (goal is not None and re.match(r"-\Z|[-+]\d+\Z", goal) is not None)
+        if len(self.been) < 2 if back else goal is None:
             self.deed("unknown_word", name, "a folder that is not written out")
             return
         self.deed("computes", name)
+        if back or goal is None:  # to one of those before
+            self._enter(list(self.been))
+            return
         stays = any(self.world.look(f"./{old}/{goal}").place == "inside" for old in self.folders)
         if not (self.last and stays and set(goal.rstrip("/").split("/")) == {".."}):
             self.path("reads", targets[0])  # else it goes back, and nothing is done there
-        moved = []
-        for old in self.folders:
-            whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
-            named = posixpath.normpath(whole) if goal else old
-            looked = [self.world.look(path or ".") for path in (whole, named)]
-            by_kernel, by_name = ((seen.place, seen.path) for seen in looked)
-            if ".." in whole and by_kernel != by_name and "inside" in (by_kernel[0], by_name[0]):
-                self.deed("not_understood", goal, "a folder that a link leads to, and above it")
-            moved.append("" if named == "." else named)
+        moved = [posixpath.normpath(posixpath.join(old, goal)) for old in self.folders]
+        moved = ["" if path == "." else path for path in moved]
         self._enter([*self.folders, *moved] if self.loose else moved)
 
     def _enter(self, folders: list[str]) -> None:
-        self.folders = list(dict.fromkeys(folders))
+        self.folders = list(dict.fromkeys(folders))[:9]
         if len(self.folders) > 8:
             self.deed("not_understood", "cd", "too many changes of the folder")
-            self.folders = self.folders[:8]
         self.been = list(dict.fromkeys([*self.been, *self.folders]))[:8]
         self.known = {name: found for name, found in self.known.items() if not found.here}
-
-    def shadows(self, path: str) -> bool:
-        """Whether a python of the line may import what lies at the path, in the place of the library's."""
-        parts = posixpath.splitext(path)
-        heads = {self.world.look(folder or ".").path for _, folder in self.imports}
-        return any(
-            posixpath.dirname(path) in ("" if head == "." else head, head)
-            and (parts[1] in (".py", ".pyc", ".so", ".zip") or self.world.look(path).kind == "folder")
-            for head in heads
-        )
 
     def command(self, command: Command) -> None:
         """Read one command: its assignments, redirections and program."""
@@ -197,14 +166,11 @@ class Judge(Findings):
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
             head = bool(command.path) and command.path[-1][0] == "for"
-            values = [arg(word, self.known, head) for word in assignment.values]
+            values = [arg(word, self.known, False) for word in assignment.values if not head]
+            values += [form for word in assignment.values if head for form in spread(word, self.known)]
             self._odd(values)
-            if head:
-                values = [form for word in assignment.values for form in spread(word, self.known)]
             if assignment.name:
                 self.assign(assignment.name, values, bool(command.words), assignment.append)
-            else:
-                self._odd(values)
         self.stdin = self.body = None
         piped = command.operator in ("|", "|&")
         self.fed = piped
@@ -214,30 +180,17 @@ class Judge(Findings):
         args = [item for word in command.words for item in spread(word, self.known)]
         self._odd(args)
         if not args:
-            empties = not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections)
-            what = ("writes", "redirection", "an empty file") if empties else ("computes", "assignment")
-            self.deed(*what)
+            self.deed("computes", "assignment" if command.assignments else "redirection")
         elif piped and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
         else:
             self.run(args)
-            for assignment in command.assignments if args[0].text in _KEEPING else ():
-                self.known.pop(assignment.name, None)  # shells differ about what stays set after these
 
     def _secrets(self, command: Command) -> None:
         """Notes variables that are called as secrets are, unless the line gave them their value or only asks
         whether they have one."""
-        texts = [word.value for word in command.words]
-        asked = texts[:1] in (["["], ["[["], ["test"]) and texts[1:2] in (["-n"], ["-z"])
-        if (
-            asked
-            and len(texts) == (3 if texts[0] == "test" else 4)
-            and not any(
-                text.startswith("-") and "x" in text
-                for other in self.before
-                if other.words and other.words[0].value == "set"
-                for text in (word.value or "-x" for word in other.words[1:])
-            )
+        if _ASKS.fullmatch(_written(command)) and not any(
+            _TRACES.match(_written(one)) for one in self.before
         ):
             return
         for part in variables(command):
@@ -255,9 +208,9 @@ class Judge(Findings):
         """Note an assignment, and why it could change what a later command does."""
         texts = [text for value in values for text in value.texts]
         why = environment.trouble(name, texts, self.is_there)
-        if why is None and not all(value.texts or value.number or not for_one for value in values):
-            why = "a value that is not known before the line runs"
-        if why is not None and not (for_one is False and not environment.matters(name)):
+        if for_one and not all(value.texts or value.number for value in values):
+            why = why or "a value that is not known before the line runs"
+        if why is not None and (for_one or environment.matters(name)):
             self.deed("sets_environment", name, why)
         if for_one or environment.is_path_list(name):
             self.paths_of(name, texts)
@@ -265,9 +218,6 @@ class Judge(Findings):
             return
         found = combined("$" + name, values)
         self.known[name] = replace(found, texts=(), number=False) if append else found
-        ranges = (value.written for value in values if not (value.texts or value.number))
-        if any(".." in written and "{" in written for written in ranges):
-            self.deed("wastes", name, "a range that is long or not understood")
 
     def paths_of(self, name: str, values: Sequence[str]) -> None:
         """The paths in the values of a variable that programs get: who knows which of them are run."""
@@ -282,10 +232,8 @@ class Judge(Findings):
 
     def is_there(self, text: str) -> bool:
         """Whether a word is a path with a folder, a file or folder there, or what the line made."""
-        if re.fullmatch(r"[\w-]+(/[\w.-]+)+", text):
-            return True
         made = {use.path for use in self.reading.uses if use.how in ("writes", "redirects")}
-        return any(
+        return re.fullmatch(r"[\w-]+(/[\w.-]+)+", text) is not None or any(
             seen.place == "inside" and (seen.kind != "missing" or seen.path in made)
             for seen in map(self.world.look, self.wholes(text))
         )
@@ -300,8 +248,6 @@ class Judge(Findings):
         duplicates = op in (">&", "<&") and target.text is not None and re.match(r"\d?-?\Z", target.text)
         if op in ("<<", "<<-", "<<<") or duplicates or (op == "<" and _reads_output(command, found.target)):
             return
-        if found.fd.startswith("{"):
-            self.deed("not_understood", found.fd, "a redirection into a variable")
         if any(isinstance(part, Substitution) for part in found.target.parts):
             self.deed("not_understood", found.target.text, "a redirection into another command")
         elif target.text is not None and re.match(r"/dev/(tcp|udp)/", target.text):
@@ -309,8 +255,8 @@ class Judge(Findings):
         elif target.glob:
             self.deed("unknown_word", target.written, "a pattern as the target of a redirection")
         else:
-            for how in (
-                ("reads", "redirects") if op == "<>" else ("reads",) if op in ("<", "<&") else ("redirects",)
+            for how in {"<>": ("reads", "redirects"), "<": ("reads",), "<&": ("reads",)}.get(
+                op, ("redirects",)
             ):
                 self.path(how, target)
 
@@ -340,8 +286,6 @@ class Judge(Findings):
         elif name in ("cd", "pushd", "popd"):
             self.change_folder(name, rest)
         elif listed is not None:
-            if listed.name == "git":
-                self.own_repository(".")
             self.programs.interpret(self, listed, rest)
         elif self.only_asks(rest):
             self.deed("computes", name, "a version or a help text")
@@ -379,17 +323,12 @@ class Judge(Findings):
         self.run([Arg(name, (name,)), *rest])
         return True
 
-    def _is_no_file(self, item: Arg) -> bool:
-        return all(self.world.look(whole).kind != "file" for whole in self.wholes(*item.texts))
-
     def takes_code(self, name: str, rest: Sequence[Arg]) -> None:
         """Notes code that a program of the project is given: in a word, or as its input."""
         stem = posixpath.basename(name).partition(".")[0]
         verbs = {item.text for item in rest[:1]} | {stem}
         if verbs & _TAKES_CODE and (
-            self.fed
-            or not all(re.match(r"[\w./:=-]+\Z", item.text or "") for item in rest)
-            or (verbs & {"eval", "r", "runner"} and any(map(self._is_no_file, rest[1:2])))
+            self.fed or not all(re.match(r"[\w./:=-]+\Z", item.text or "") for item in rest)
         ):
             self.deed("executes", name, "code that a program of the project is given")
         for item in rest:  # `./configure CC=x`
@@ -406,6 +345,11 @@ _MAY_BE_OWN = lists.names("languages", "may_be_own")
 _WRAPPERS = {"gradlew": "gradle", "mvnw": "mvn"}
 _TAKES_CODE = lists.names("languages", "takes_code")
 STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+
+
+def _written(command: Command) -> str:
+    """The words of a command, `$` for one that is not written out."""
+    return " ".join(word.value or "$" for word in command.words)
 
 
 def _reads_output(command: Command, target: Word) -> bool:

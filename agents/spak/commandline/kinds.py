@@ -14,14 +14,13 @@ count (of three digits), suffix and stem (of the names of copies and parts), nam
 (perhaps a path, `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script
 LANGUAGE (scripts.py), globs (a path or a pattern that the program expands), report (a form, or form:path),
 packed (a file that is packed in its place), line (a command line), rev and held (git's revisions), lines
-PATTERN (with a path after the last colon), member (of an archive), into (where copies go; a device loses
-what is moved there), worktree (a folder that gets the files of a
-commit), repository (of git), program (a file that is run), pyfile (one of Python, or its input), python (a
-text of Python), module (of Python, with the words after it), activate (of a virtual environment), java (a
-class), named (a name that means no more), assigned (a path or name=value), variable (name=value, or a name:
-with `unset` one that is taken away), host (another machine, with `path` an address with one), target (of a
-build), extras (a folder with extras after it), plugin, none; include and exclude are patterns of names in a
-tree.
+PATTERN (with a path after the last colon), into (where copies go), query LANGUAGE (a script, or the file to
+read), worktree (a folder that gets the files of a commit), program (a file that is run), pyfile (one of
+Python, or its input), python (a text of Python), module (of Python, with the words after it), activate (of
+a virtual environment), java (a class), named (a name that means no more), assigned (a path or name=value),
+variable (name=value, or a name: with `unset` one that is taken away), host (another machine and a path
+there), target (of make), extras (a folder with extras after it), plugin, none; include and exclude are
+patterns of names in a tree.
 """
 
 from __future__ import annotations
@@ -33,15 +32,12 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from spak.commandline import environment, lists, places, scripts
-from spak.commandline.findings import SAFE_DEVICES
 from spak.commandline.judge import Judge, Parsed
 from spak.commandline.table import Grammar, Kind
-from spak.commandline.words import HERE, Arg, texts_of, words
+from spak.commandline.words import HERE, Arg, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
-_RULES = lists.names("kinds", "rules")
-_OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
 _FORMS = lists.section("forms")
 _NOT_KNOWN = "a word that is not known before the line runs"
 _PATHS = words("reads writes edits runs deletes moves tracks writes_mode deletes_tree")
@@ -49,7 +45,6 @@ _PATHS = words("reads writes edits runs deletes moves tracks writes_mode deletes
 _HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
 _URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)
 _COPY = re.compile(rf"{_HOST}:([\w./~+-]*)\Z", re.ASCII)
-_TARGET = re.compile(rf"{_HOST}\Z", re.ASCII)
 
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
 
@@ -88,8 +83,6 @@ def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
     for text in item.texts:
         if how == "tracks" and not item.glob:
             judge.pathspec(text)
-        if how == "moves" and item.glob:
-            judge.use("moves", text)
 
 
 def _unfit(judge: Judge, grammar: Grammar, item: Arg, option: str, why: str) -> None:
@@ -174,17 +167,8 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
             judge.tree(item, False)
 
 
-def _member(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A name, or a pattern of names, within an archive: that of a secret is one there too."""
-    _formed(judge, grammar, Kind("text"), item, parsed, option)
-    if any(places.secret(re.sub(r"[*?]", "", text)) for text in item.texts):
-        judge.path("reads", item)
-
-
 def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """Where copies go: to this name, or into this folder under their own names."""
-    if grammar.name == "mv" and item.text in SAFE_DEVICES:
-        judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
     judge.path("writes", item)
     judge.overwrites(*item.texts)
     sources = [other for other in parsed.operands if other is not item]
@@ -192,30 +176,16 @@ def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
 
 
 def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A target of a build, or a variable of it: none that a build hands to a shell."""
-    text = item.text
-    if text is not None and "=" in text and not re.match(r"[A-Za-z_]\w*[:?+]?=", text):
-        judge.deed("sets_environment", text, "a variable of make that is not plain")
-        return
-    if text is not None and "$" in text:
-        _unfit(judge, grammar, item, option, "a sign that a build expands")
-    if text is None or "=" not in text:
+    """A target of make, or a variable of it: none that decides what is run."""
+    key, sign, value = (item.text or "").partition("=")
+    if not sign:
         judge.plain_paths([item])
         for name in item.texts:  # which a rule of make's own may write, from a file that ends so
-            judge.writes_members([name], [HERE])
             judge.use("reads", f"{name}.sh")
-        named = any(re.match(r"(DESTDIR|PREFIX|prefix)=.", word) for word in texts_of(parsed.operands))
-        elsewhere = not (named or "-n" in parsed.names())
-        if re.match(r"(un)?install([-_/].*)?\Z", text or "") and elsewhere:
-            judge.deed("installs", f"{grammar.name} install", "it installs outside of the workspace")
-        return
-    key, _, value = text.partition("=")
-    key = key.rstrip(":?+")
-    decides = key in _RULES or environment.matters(key)
-    why = environment.trouble(key, [value], judge.is_there) if decides else None
-    own = key in _RULES and not environment.is_known(key)
-    if why or own or not re.match(r"(?!.*([\w-]+\.)+[a-z]{2,}(:\d|/))[\w./,:+ =-]*\Z", value):
-        judge.deed("sets_environment", key, why or "a value that make hands to a shell")
+    elif not key.isidentifier():
+        _unfit(judge, grammar, item, option, "a variable of make that is not plain")
+    elif environment.matters(key) and (why := environment.trouble(key, [value], judge.is_there)):
+        judge.deed("sets_environment", key, why)
     else:
         judge.pathlike(item, value)
 
@@ -223,38 +193,26 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
 def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if any(text.startswith("@") for text in item.texts):
         _unfit(judge, grammar, item, option, "a file of further words")
-    elif item.text == "-" and judge.stdin is None and _may_include(judge.body):
-        _unfit(judge, grammar, item, option, "code on the input that may include any file")
-    elif item.text == "-" and judge.stdin is not None and judge.stdin.text != "/dev/null":
-        judge.path("runs", judge.stdin)
-    else:
-        judge.path("runs", item)  # it may include any file
+    if item.text == "-" and judge.stdin is None:
+        code = re.sub(r"(\\|\?\?/)\n", "", judge.body or "")
+        if judge.body is None or _INCLUDES.search(code):
+            _unfit(judge, grammar, item, option, "code on the input that may include any file")
+    file = judge.stdin if item.text == "-" else None
+    judge.path("runs", item if file is None or file.text == "/dev/null" else file)
 
 
-def _may_include(code: str | None) -> bool:
-    whole = re.sub(r"(\\|\?\?/)\n", "", code or "")
-    return code is None or _INCLUDES.search(_OF_SYSTEM.sub("", whole)) is not None
-
-
-_WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
+OWN_SIGNS = re.compile(r"\[.*\]|\\.?", re.DOTALL)
 """What patterns hold of which programs have their own reading."""
 
 
 def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    given = parsed.given[: parsed.late] if grammar.name == "tar" and parsed.late >= 0 else parsed.given
-    values = [(option.kinds[0], value.text) for option, values in given for value in values]
-    only = [_WIDE.sub("*", text) for kind, text in values if text and kind.name == "include"]
+    values = [(option.kinds[0], value.text) for option, values in parsed.given for value in values]
+    only = [OWN_SIGNS.sub("*", text) for kind, text in values if text and kind.name == "include"]
     unsure = any(kind.name == "exclude" or (kind.name == "include" and text is None) for kind, text in values)
-    some = only and not unsure  # of both the last one may count
 
-    def kept(path: str) -> bool:
-        return not some or any(fnmatchcase(posixpath.basename(path), pattern) for pattern in only)
+    def kept(path: str) -> bool:  # of both the last one may count
+        return unsure or not only or any(fnmatchcase(posixpath.basename(path), pattern) for pattern in only)
 
-    if grammar.name.startswith("git "):  # what a revision holds, or a path in git's own words: all below
-        texts = [text.rpartition(":")[2] or "." if text[:1] != ":" else "." for text in item.texts]
-        wide = not item.glob
-        texts = ["." if wide and re.search(r"[*?\[]", text) else text for text in texts]
-        item = replace(item, texts=tuple(texts))
     for folder in parsed.values(*kind.detail.split()):
         for text in folder.texts:
             judge.tree(item.below(text), False, kept)
@@ -276,8 +234,6 @@ def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
     """The archive is read, its members are written below the folder of the options that `detail` names."""
     _local(judge, grammar, Kind("local", "reads"), item, parsed, option)
     if grammar.name == "unzip":  # it looks for names and patterns itself
-        if any(re.search(r"[*?\[]", text) for text in item.texts):
-            _unfit(judge, grammar, item, option, "a pattern of archives")
         item = replace(item, texts=tuple(text + end for text in item.texts for end in ("", ".zip", ".ZIP")))
     judge.unpacks(item, parsed.values(*kind.detail.split()) or [HERE])
 
@@ -300,17 +256,15 @@ def _variable(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
 
 
 def _host(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """Another machine, by its name or by an address with a path."""
-    name = _TARGET.match(item.text or "")
-    if host := address(item.text or "") or (name[1].lower() if name and not kind.detail else ""):
+    """Another machine and a path there; with `:` also its name alone."""
+    text = item.text or ""
+    if host := address(text) or address(text + kind.detail):
         judge.connect("ssh", host)
     else:
         _unfit(judge, grammar, item, option, "no address that is understood")
 
 
-def _script_or_file(
-    judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str
-) -> None:
+def _query(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A program, or the file to read where one is called so."""
     if any(judge.world.look(whole).kind == "file" for whole in judge.wholes(*item.texts)):
         judge.path("reads", item)
@@ -321,8 +275,7 @@ def _script_or_file(
 def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """What a program that is given as a word does beyond the deed of its command."""
     if item.text is None:
-        unknown = "not_understood" if item.mild or item.texts else "unknown_word"
-        judge.deed(unknown, grammar.name, "a program that is not known before the line runs")
+        judge.deed("unknown_word", grammar.name, "a program that is not known before the line runs")
     elif why := scripts.why(kind.detail, item.text):
         judge.deed("executes", grammar.name, why)
 
@@ -333,11 +286,9 @@ TAKERS: dict[str, Taker] = {
     "prose": lambda *_: None,
     "held": _rev,
     "tree_links": _tree,
+    **{taker.__name__[1:]: taker for taker in (_choice, _word, _program, _target, _rev, _into, _variable)},
+    **{taker.__name__[1:]: taker for taker in (_host, _source, _local, _tree, _unpacks, _script, _query)},
 }
-for _taker in (_choice, _word, _program, _target, _rev, _member, _into, _variable, _host, _source):
-    TAKERS[_taker.__name__[1:]] = _taker
-for _taker in (_local, _tree, _unpacks, _script, _script_or_file):
-    TAKERS[_taker.__name__[1:]] = _taker
 _SHOWN = words("text match prose like")
 """Kinds of words that a program may print: a shell puts the names that a pattern matches in their place."""
 _PATHLIKE = words("tree tree_links program unpacks source local into")

@@ -23,6 +23,7 @@ from spak.commandline.kinds import address, take
 from spak.commandline.patch_names import is_patch, patched
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import HERE, Arg, is_number, texts_of, words
+from spak.commandline.world import TOO_MANY
 from spak.errors import UserError
 from spak.shell import parse as parse_line
 
@@ -39,31 +40,26 @@ def managed(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
 
 
 def patch(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
-    """The patch of an option, of the second word, or of its input; what it changes is looked at."""
+    """`patch`, `git apply` and `git am`: what patches of their words, or of the input, would change is
+    looked at."""
     parsed = parse(judge, grammar, rest)
     apply(judge, grammar, parsed)
-    if len(parsed.operands) <= 1 and not parsed.values("-i"):
-        _patched(judge)
-
-
-def applied(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
-    """`git apply` and `git am`: the patches of their words, or of the input."""
-    parsed = parse(judge, grammar, rest)
-    apply(judge, grammar, parsed)
-    goes_on = parsed.names() & {"--abort", "--quit", "--continue", "--skip", "--show-current-patch"}
-    if not goes_on and all(item.text == "-" for item in parsed.operands):
-        _patched(judge)
-
-
-def _patched(judge: Judge) -> None:
-    """The patch on the input is looked at."""
+    given, words = parsed.names(), parsed.operands
+    if grammar.name == "patch":
+        reads_input = len(words) < 2 and "-i" not in given
+    else:
+        reads_input = all(item.text == "-" for item in words) and not given & _GOES_ON
+    if not reads_input:
+        return
     if judge.stdin is not None:
         judge.unpacks(judge.stdin, [HERE])
         return
-    body = judge.body if judge.body is not None and is_patch(judge.body) else None
-    looked = [body is not None and judge.writes_members(patched(body), [HERE], at) for at in judge.folders]
-    if not all(looked):
+    names = patched(judge.body) if judge.body is not None and is_patch(judge.body) else [TOO_MANY]
+    if not all(judge.writes_members(names, [HERE], folder) for folder in judge.folders):
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
+
+
+_GOES_ON = words("--abort --quit --continue --skip --show-current-patch")
 
 
 def fetch(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
@@ -73,14 +69,12 @@ def fetch(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     if not host and grammar.does != "downloads":
         apply(judge, grammar, parsed)
         return
-    if not host:
-        judge.deed("connects", grammar.name, "another machine, by no address that is understood")
-        return
-    judge.connect("ssh", host)
+    if host:
+        judge.connect("ssh", host)
     clones, more = grammar.name == "git clone", parsed.operands[1:]
     branches = all(re.match(r"[A-Za-z][\w./-]*\Z", item.text or "") for item in more)
-    if not parsed.fits or (len(more) > 1 if clones else not branches):
-        judge.deed("connects", grammar.name, "another machine, with more than a plain fetch")
+    if not host or not parsed.fits or (len(more) > 1 if clones else not branches):
+        judge.deed("connects", grammar.name, "another machine, by more than a plain fetch from an address")
         return
     judge.deed("downloads", grammar.name)
     for item in more if clones else ():
@@ -98,18 +92,14 @@ def ln(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     *targets, link = names if len(names) > 1 else [*names, HERE]
     judge.path("writes", link)
     for item in targets:
-        if not link.texts or not item.texts:
-            judge.path("reads", item)
         for place in link.texts:
-            judge.links(place, *(posixpath.join(place, posixpath.basename(text)) for text in item.texts))
-            for folder in _folders(judge, place):  # a link leads on from where it lies
-                judge.path("reads", item.below(folder))
-
-
-def _folders(judge: Judge, place: str) -> set[str]:
-    """The folders that a link may lie in: the place itself, where it is one."""
-    kinds = {judge.world.look(posixpath.join(folder, place)).kind == "folder" for folder in judge.folders}
-    return {place if folder else posixpath.dirname(place) for folder in kinds}
+            inside = (posixpath.join(place, posixpath.basename(text)) for text in item.texts)
+            judge.brings(place, *inside, at="/")
+            at = {judge.world.look(whole).kind == "folder" for whole in judge.wholes(place)}
+            if given & {"-n", "-T"}:
+                at.add(False)
+            for folder in at:  # a link leads on from where it lies
+                judge.path("reads", item.below(place if folder else posixpath.dirname(place)))
 
 
 _COMPARES = words("-eq -ne -lt -le -gt -ge")
@@ -122,16 +112,11 @@ def test(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         sides = [side for side in rest[max(place - 1, 0) : place + 2] if side != item]
         if grammar.name == "[[" and item.text in _COMPARES and not all(map(is_number, sides)):
             judge.deed("not_understood", item.written, "`[[` evaluates what is not certain to be a number")
-        if item.text == "-v" and not all(
-            re.match(r"\w+\Z", text) for text in texts_of(rest[place + 1 : place + 2])
-        ):
+        after = texts_of(rest[place + 1 : place + 2])
+        if item.text == "-v" and not all(re.match(r"\w+\Z", text) for text in after):
             judge.deed("not_understood", item.written, "an index would be evaluated")
         if item.texts and any(re.match(r"/|(.*/)?\.\.(/|\Z)", text) or item.tilde for text in item.texts):
             judge.path("reads", item)
-        elif "[" in item.written[1:] and any(
-            re.search(r"\$\(|`", text) for text in (item.written, *item.texts)
-        ):
-            judge.deed("unknown_word", item.written, "an index that a shell would evaluate")
 
 
 def line(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
@@ -156,13 +141,10 @@ def line(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
 
 _PROBES = lists.names("interpreters", "probes")
 _RUN_AS_PROGRAMS = lists.names("interpreters", "run_as_programs")
-_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build"}
-"""Programs that are not called as their module is."""
 
 
 def python(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     """A text of Python, after those of `-s` (timeit)."""
-    _looks_in(judge, "")
     together = any(item is other for other in parsed.operands)
     pieces = [*parsed.values("-s"), *(parsed.operands if together else [item])]
     code = None if any(piece.text is None for piece in pieces) else "\n".join(texts_of(pieces))
@@ -179,18 +161,10 @@ def python(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
 
 def file(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     """A file of Python, or the text that the line gives as its input."""
-    if item.text is None:
-        judge.deed("executes", grammar.name, "a file that is not written out")
-    elif item.text == "-" and judge.body is not None:
+    if item.text == "-" and judge.body is not None:
         python(judge, grammar, Arg("-", (judge.body,)), parsed)
     else:
-        _looks_in(judge, posixpath.dirname(item.text))
         take(judge, grammar, Kind("program"), item, parsed)
-
-
-def _looks_in(judge: Judge, below: str) -> None:
-    """Notes the folder in which a python looks for modules first."""
-    judge.imports.update((judge.index, posixpath.join(folder, below)) for folder in judge.folders)
 
 
 def _of_project(judge: Judge, name: str) -> bool:
@@ -207,15 +181,12 @@ def _of_project(judge: Judge, name: str) -> bool:
 def module(judge: Judge, grammar: Grammar, item: Arg, parsed: Parsed) -> None:
     """`python -m MODULE`."""
     name, rest = item.text, parsed.after
-    _looks_in(judge, "")
     if name is None or not re.match(r"[A-Za-z_][\w.]*\Z", name):
         judge.deed("executes", f"{grammar.name} -m", "a module that is not written out")
-        return
-    if judge.only_asks(rest) and name not in ("asyncio", "code", "idlelib"):
+    elif judge.only_asks(rest) and name not in ("asyncio", "code", "idlelib"):
         judge.deed("computes", f"python -m {name}")
     elif name in _RUN_AS_PROGRAMS:
-        program = _PROGRAMS.get(name, name)
-        judge.run([Arg(program, (program,)), *rest])
+        judge.run([Arg(name, (name,)), *rest])
     elif (listed := table.grammar(f"python-m-{name}")) is not None:
         interpret(judge, listed, rest)
     elif pythontext.is_standard(name) or not _of_project(judge, name):
@@ -230,7 +201,6 @@ CODE = {"line": line, "python": python, "module": module, "pyfile": file}
 
 
 READERS = {
-    reader.__name__: reader
-    for reader in (walkers.find, walkers.xargs, managed, patch, applied, fetch, ln, test)
+    reader.__name__: reader for reader in (walkers.find, walkers.xargs, managed, patch, fetch, ln, test)
 }
 """Readers by the name that a table gives as `code`."""

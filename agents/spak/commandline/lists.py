@@ -16,7 +16,6 @@ FILE = Path(__file__).resolve().parent / "lists.toml"
 
 
 @cache
-@cache
 def text() -> str:
     """The whole file."""
     return FILE.read_text(encoding="utf-8")

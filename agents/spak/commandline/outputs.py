@@ -15,7 +15,7 @@ from spak.shell import Command, Text
 _LISTS = lists.section("outputs")["lists"]
 _NEEDS = lists.section("outputs")["needs"]
 _NUMBERS = re.compile(lists.pattern("outputs", "numbers").pattern.replace(" ", "\0"))
-_KEEPS = lists.names("outputs", "keeps")
+_KEEPS = lists.section("outputs")["keeps"]
 
 
 def lists_paths(commands: Sequence[Command]) -> bool:
@@ -40,10 +40,8 @@ def _lists(words: list[str]) -> bool:
 
 
 def _keeps(words: list[str]) -> bool:
-    name, rest = words[0], words[1:]
-    if name == "grep":
-        return not any(re.match(r"-[a-zA-Z]*[ofcbnHT]|--", word) for word in rest)
-    return name in _KEEPS and all(re.fullmatch(r"-\w+|\d+", word) for word in rest)
+    form = _KEEPS.get(words[0])
+    return form is not None and all(re.fullmatch(form, word) for word in words[1:])
 
 
 def gives_number(commands: Sequence[Command]) -> bool:

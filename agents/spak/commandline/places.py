@@ -68,10 +68,8 @@ _is_secret_below = _fits(_SECRET_BELOW)
 _is_generated = _fits(lists.pattern("places", "generated").pattern)
 _is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
-_is_imported = _fits(
-    rf"((src|lib|scripts|tools|tests?)/)?({'|'.join(sorted(lists.names('places', 'imported')))})"
-    r"(/__init__)?(\.py[cdw]?|(\.[\w-]+)?\.so)"
-)
+_IMPORTED = rf"({'|'.join(lists.ordered('places', 'imported'))})(/__init__)?"
+_is_imported = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)")
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
 _is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
@@ -138,7 +136,8 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "secret"
     if says_what_is_run(parts, how):
         return "control"
-    if how in ("writes", "redirects") and _in_set_up(parts):
+    for_builds = any(map(_is_for_builds, parts[:-1])) and not is_code(parts[-1])
+    if how in ("writes", "redirects") and (for_builds or in_installed(parts)):
         return "control"
     if generated(seen.path):
         return "generated"
@@ -158,11 +157,6 @@ def says_what_is_run(parts: Sequence[str], how: str) -> bool:
 def in_installed(parts: Sequence[str]) -> bool:
     """Whether a file lies in a folder that holds programs of others."""
     return any(map(_is_set_up, parts[:-1]))
-
-
-def _in_set_up(parts: Sequence[str]) -> bool:
-    """Whether a file lies where programs of others do, or what builds of the project read."""
-    return in_installed(parts) or (not is_code(parts[-1]) and any(map(_is_for_builds, parts[:-1])))
 
 
 def _is_odd(parts: Sequence[str], how: str) -> bool:

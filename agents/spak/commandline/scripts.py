@@ -16,15 +16,20 @@ from spak.commandline import lists
 
 Rules = tuple[tuple[re.Pattern[str], str], ...]
 
-_AWK = re.compile(r'(?P<join>\\\n)|(?P<text>"(?:\\[\s\S]|[^"\\\n])*")|(?P<note>#[^\n]*)|[^"/#\\]+|[/\\]')
-_AWK_PATTERN = re.compile(r"/(?:\\.|\[\^?\]?(?:\\[^\]/\n]|[^\]/\\\n])*\]|[^/\\\n\[])+/")
-_AWK_BARE = {"join": " ", "text": '""', "note": "", "pattern": '""'}
+_NO_VALUE = (
+    r"(?:\A|\n|[^\w)\]\"\s+-]|(?<!\+)\+|(?<!-)-"
+    r"|\b(?:print|printf|return|else|do|in|case|getline|delete|exit)\b)(?:[ \t]|\\\n)*"
+)
+"""After these awks take `/` for the beginning of a pattern, else as a division."""
+_AWK = re.compile(
+    r'(?P<text>"(?:\\[\s\S]|[^"\\\n])*")|(?P<note>#[^\n]*)|(?P<join>\\\n)'
+    rf"|(?P<before>{_NO_VALUE})/(?:\\.|\[\^?\]?(?:\\[^\]/\n]|[^\]/\\\n])*\]|[^/\\\n\[])+/"
+)
+"""What of an awk program is no code: texts, notes, the end of a line that goes on, and patterns."""
+_STANDS_FOR = {"text": '""', "note": "", "join": " "}
 _AWK_GOES_ON = re.compile(r"(,|&&|\|\||[?:])\s*\n\s*")
-_AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")
-"""After a value, `/` divides."""
-_AWK_NO_VALUE = re.compile(r"\b(print|printf|return|else|do|in|case|getline|delete|exit)[ \t]*\Z")
-_AWK_EITHER = re.compile(r"(\+\+|--|\blength)[ \t]*\Z")
-"""After these, awks take `/` as the place has it."""
+_AWK_EITHER = re.compile(rf"((\+\+|--|\blength)[ \t]*|\b(if|while|for)\b[\s\S]*\)[ \t]*|{_NO_VALUE})/")
+"""Where `/` is read in more than one way, and a pattern that does not end."""
 
 
 def why(language: str, text: str) -> str | None:
@@ -70,24 +75,8 @@ def _scanned(rules: Rules, text: str, unknown: str) -> str | None:
 def _awk_bare(text: str) -> str | None:
     """The program without its strings, patterns and comments, with a statement that goes on in one line; None
     where it can be cut in two ways."""
-    at, bare = 0, ""
-    while at < len(text):
-        found = _AWK.match(text, at)
-        kind = _slash(bare) if text[at] == "/" else found and found.lastgroup
-        if kind == "pattern":
-            found = _AWK_PATTERN.match(text, at)
-        if found is None or kind == "either":
-            return None
-        bare += _AWK_BARE.get(kind or "", found[0])
-        at = found.end()
+    bare = _AWK.sub(lambda found: _STANDS_FOR.get(found.lastgroup or "", f'{found["before"]}""'), text)
+    if '"' in bare.replace('""', "") or _AWK_EITHER.search(bare):
+        return None
     bare = re.sub(lists.section("scripts")["awk"]["harmless"], "1", bare)
     return _AWK_GOES_ON.sub(r"\1 ", bare)
-
-
-def _slash(before: str) -> str:
-    """What `/` is after this code: it divides, begins a pattern, or either, as the place has it."""
-    behind_test = before.rstrip(" \t").endswith(")") and re.search(r"\b(if|while|for)\b", before)
-    if behind_test or _AWK_EITHER.search(before):
-        return "either"
-    value = _AWK_VALUE.search(before) and not _AWK_NO_VALUE.search(before)
-    return "divides" if value else "pattern"

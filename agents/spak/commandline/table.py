@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -142,9 +142,10 @@ def made(name: str, section: Mapping[str, Any], above: Mapping[str, Any] = Mappi
     for spelled, inner in section.get("verbs", {}).items():
         read = made(name, inner, handed)
         verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
-    return Grammar(
-        name, options=options, verbs=verbs, when=tuple(map(_when, section.get("when", ()))), **members
-    )
+    for key in {"one_of", "needs", "ends"} & set(members):
+        members[key] = _first(members[key], options)
+    when = tuple(_when(item, options) for item in section.get("when", ()))
+    return Grammar(name, options=options, verbs=verbs, when=when, **members)
 
 
 def every(grammar: Grammar) -> Iterator[Grammar]:
@@ -245,8 +246,13 @@ def _operands(found: Any) -> tuple[Kind, ...]:
     )
 
 
-def _when(item: Mapping[str, Any]) -> When:
-    given, also, missing = (frozenset(item.get(key, "").split()) for key in ("any", "with", "not"))
+def _first(names: Iterable[str], options: Mapping[str, Option]) -> frozenset[str]:
+    """The first spellings of options that a table may name by any of theirs."""
+    return frozenset(options[name].name if name in options else name for name in names)
+
+
+def _when(item: Mapping[str, Any], options: Mapping[str, Option]) -> When:
+    given, also, missing = (_first(item.get(key, "").split(), options) for key in ("any", "with", "not"))
     return When(given, also, missing, re.compile(item["words"]) if "words" in item else None, _members(item))
 
 

@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import takewhile
 
-from spak.commandline import lists, places
+from spak.commandline import lists
 from spak.commandline.interpret import parse
 from spak.commandline.judge import Judge
+from spak.commandline.kinds import OWN_SIGNS
 from spak.commandline.outputs import lists_paths
 from spak.commandline.table import Grammar
 from spak.commandline.words import HERE, Arg, spread, texts_of
@@ -39,8 +41,6 @@ def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
     judge.deed("computes", "find")
     chosen, actions = _expression(judge, words)
     for inner in actions:
-        if any(map(places.of_git, "/".join(texts_of(roots)).split("/"))):
-            judge.deed("executes", "find", "an action on files of git")
         if inner:
             _exec(judge, chosen, roots, inner)
         else:
@@ -49,29 +49,29 @@ def find(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
 
 def _roots(rest: Sequence[Arg]) -> tuple[list[Arg], Sequence[Arg]]:
     """The folders, and the words of the expression."""
-    begins = (at for at, item in enumerate(rest) if re.match(_BEGINS, item.text or ""))
-    at = next(begins, len(rest))
-    return [item for item in rest[:at] if item.text not in _MODES], rest[at:]
+    roots = list(takewhile(lambda item: not re.match(_BEGINS, item.text or ""), rest))
+    return [item for item in roots if item.text not in _MODES], rest[len(roots) :]
 
 
 _MODES = ("-H", "-P", "-O1", "-O2", "-O3")
 _BEGINS = rf"(?!({'|'.join(_MODES)})\Z)-|[(!)]|,\Z"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chosen:
-    """Of which files an action of find may be: their names fit one of `names`, where there are any."""
+    """Which files an expression of find, or a part of it between two -o, may choose: their names fit one of
+    `names`, where there are any."""
 
-    names: frozenset[str] = frozenset()
+    names: list[str] = field(default_factory=list)
     is_file: bool = False
+    acts: bool = False
 
     def takes(self, path: str) -> bool:
         """Whether the path may be among them."""
         last = path.rpartition("/")[2].lower()
-        return not self.names or any(fnmatchcase(last, _WIDE.sub("*", name.lower())) for name in self.names)
-
-
-_WIDE = re.compile(r"\[.*\]|\\.?", re.DOTALL)
+        return not self.names or any(
+            fnmatchcase(last, OWN_SIGNS.sub("*", name.lower())) for name in self.names
+        )
 
 
 def _expression(judge: Judge, words: Sequence[Arg]) -> tuple[Chosen, list[Sequence[Arg]]]:
@@ -80,7 +80,7 @@ def _expression(judge: Judge, words: Sequence[Arg]) -> tuple[Chosen, list[Sequen
     It is cut at each -o, whatever the brackets: a file that fits no -name of any part makes no part true, so
     the names count where every part has one. An action chooses nothing by parts that end before it does.
     """
-    todo, actions, parts = deque(words), list[Sequence[Arg]](), [_Part()]
+    todo, actions, parts = deque(words), list[Sequence[Arg]](), [Chosen()]
     depth, text, begins = 0, "", 0
     while todo:
         item, part, negated = todo.popleft(), parts[-1], text in ("!", "-not")
@@ -89,7 +89,7 @@ def _expression(judge: Judge, words: Sequence[Arg]) -> tuple[Chosen, list[Sequen
             depth += {"(": 1, ")": -1}.get(text, 0)
         elif text in ("-o", "-or", ","):
             begins = begins if depth or any(part.acts for part in parts) else len(parts)
-            parts.append(_Part())
+            parts.append(Chosen())
         elif text in ("-print", "-print0", "-delete", "-exec"):
             part.acts = True
             inner: list[Arg] = []
@@ -101,32 +101,21 @@ def _expression(judge: Judge, words: Sequence[Arg]) -> tuple[Chosen, list[Sequen
             return Chosen(), actions
     parts = parts[begins:] if any(part.acts for part in parts) else parts
     named = all(part.names for part in parts)
-    names = frozenset(name for part in parts for name in part.names if named)
+    names = [name for part in parts for name in part.names if named]
     return Chosen(names, all(part.is_file for part in parts)), actions
 
 
-@dataclass(slots=True)
-class _Part:
-    """What an expression of find says between two -o."""
-
-    names: list[str] = field(default_factory=list)
-    is_file: bool = False
-    acts: bool = False
-
-
-def _test(judge: Judge, part: _Part, text: str, todo: deque[Arg], negated: bool) -> bool:
+def _test(judge: Judge, part: Chosen, text: str, todo: deque[Arg], negated: bool) -> bool:
     """Read one test and its value; gives whether it is one."""
     if text[1:] in _TESTS:
         return text[:1] == "-"
     if text[:1] != "-" or text[1:] not in _CONDITIONS | _OF_FILES or not todo:
         return False
     value = todo.popleft()
-    if value.text is None:
-        judge.deed("unknown_word", value.written, "find's condition is not known")
-    elif text[1:] in _OF_FILES:
+    if text[1:] in _OF_FILES:
         judge.path("reads", value)
     elif text in ("-name", "-iname") and not negated:
-        part.names.append(value.text)
+        part.names.append(value.text or "*")  # which may be any
     part.is_file = part.is_file or (text == "-type" and value.text == "f" and not negated)
     return True
 
@@ -173,21 +162,19 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg]) -> None:
         start -= 1
     feed = tuple(judge.before[start - 1 :]) if start else ()
     first = (inner[0].text or "").rpartition("/")[2] if inner else ""
-    marker = next(iter(texts_of(parsed.values("-I"))), "")
+    marks = texts_of(parsed.values("-I"))
     if inner and not _takes_paths(first, inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
     elif inner and not (first in _PRINTS or (feed and lists_paths(feed))):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")
-    elif ("-I" in parsed.names() and not marker) or any(
-        marker in text and text != marker for text in texts_of(inner) if marker
-    ):
-        judge.deed("unknown_word", marker or "xargs -I", "a word that is made of what is read")
+    elif any(mark in text and (not mark or text != mark) for mark in marks for text in texts_of(inner)):
+        judge.deed("unknown_word", "xargs -I", "a word that is made of what is read")
     else:
         judge.deed("computes", "xargs")
         listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
         if inner:
-            put = [listed if item.text == marker else item for item in inner]
-            judge.run(put if marker else [*inner, listed])
+            put = [listed if item.text in marks else item for item in inner]
+            judge.run(put if marks else [*inner, listed])
 
 
 _PRINTS = ("echo", "basename", "dirname", "printf")

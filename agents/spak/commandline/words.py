@@ -10,27 +10,29 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
+from operator import eq
 
 from spak.commandline import lists
 from spak.commandline.outputs import gives_number, lists_paths
 from spak.shell import Arithmetic, Command, Part, Substitution, Text, Variable, Word
 
 HARMLESS_VARIABLES = lists.names("words", "variables")
-_NUMBERS = re.compile(r"[\s\d+*/%()-]*\Z")
+_NUMBERS = re.compile(r"[\s\d+*/%():-]*\Z")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _COUNTS = frozenset(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID"])
 _CUT = re.compile(r"\$\{(\w+)(##?|%%?)[^}]*\}\Z")
 _SLICE = re.compile(r"\$\{[\w@*]+:(?![-=+?])")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _AROUND = re.compile(r"\{[^{}]*\0[^{}]*\.\.|\.\.[^{}]*\0[^{}]*\}")
-_RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
+_RANGE = re.compile(r"(-?\d{1,4})\.\.(-?\d{1,4})|([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
+_LONG_RANGE = re.compile(r"\{\d{1,3}\.\.(\d{1,3}|1000)\}")
+"""Of so many numbers that the words are not listed."""
 _PATTERN_ELSE = re.compile(r"\$\{\w+:?[-=+][^\0]*[*?\[]")
 _RUNS = ("$(", "`")
 """The forms of a command whose output is put into a word."""
 _SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
-MAX_COUNT = 1001
-"""Numbers of a range in braces."""
 READERS_OF_PIPES = lists.names("words", "read_pipes")
 """Programs that may be given the output of a command, itself judged, as a file: `<(..)`."""
 
@@ -89,19 +91,15 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
         return Arg(word.text, (only.value,))
     found = [_piece(word.parts, place, known, split) for place in range(len(word.parts))]
     odd = any(_odd(part, known) for part in word.parts)
-    texts: tuple[str, ...] = ()
-    if all(item.texts for item in found):
-        texts = tuple(map("".join, product(*(item.texts for item in found))))[: MAX_FORMS + 1]
-        if len(texts) > MAX_FORMS:
-            return Arg(word.text, odd=odd, literal=False)
+    texts = tuple(islice(map("".join, product(*(item.texts for item in found))), MAX_FORMS + 1))
     bare = [part for part in word.parts if isinstance(part, Text)]
     plain = "".join("x" * len(part.value) if part.quoted else part.value for part in bare)
     literal = len(bare) == len(word.parts)
     number = not literal and all(_numeric(part, known) for part in word.parts)
-    globs = any(item.glob for item in found) or any(map(_globs_else, word.parts))
+    globs = any(item.glob for item in found)
     return Arg(
         word.text,
-        texts,
+        texts if len(texts) <= MAX_FORMS else (),
         globs or "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain)),
         any(item.tilde for item in found) or plain.startswith("~") or ":~" in plain,
         any(item.lists_paths for item in found) and not _leads_on(word.parts, found),
@@ -133,7 +131,8 @@ def _piece(parts: tuple[Part, ...], place: int, known: Known, split: bool) -> Ar
         texts = () if any(map(_SPLITS.search, found.texts)) else found.texts
         return replace(found, texts=texts, glob=found.glob or any(map(_globs, texts)))
     if isinstance(part, Variable):
-        return Arg(part.text, mild=part.name in HARMLESS_VARIABLES and not part.parts)
+        glob = not part.quoted and _PATTERN_ELSE.match(part.text) is not None
+        return Arg(part.text, glob=glob, mild=part.name in HARMLESS_VARIABLES and not part.parts)
     if isinstance(part, Arithmetic):
         return Arg(part.text, mild=not _odd(part, known))
     commands = part.line.commands
@@ -143,11 +142,11 @@ def _piece(parts: tuple[Part, ...], place: int, known: Known, split: bool) -> Ar
 
 def _is_whole(parts: tuple[Part, ...], place: int) -> bool:
     """True where `.` may stand for the folder's whole path: it begins a path and ends a name."""
-    before = "".join(part.value if isinstance(part, Text) else "\0" for part in parts[:place])
-    following = parts[place + 1] if place + 1 < len(parts) else Text("/")
-    return bool(re.fullmatch(r"(-[A-Za-z]|.*[=:,])?", before)) and (
-        isinstance(following, Text) and following.value.startswith(("/", ":"))
+    before, after = (
+        "".join(part.value if isinstance(part, Text) else "\0" for part in some)
+        for some in (parts[:place], parts[place + 1 :])
     )
+    return re.fullmatch(r"(-[A-Za-z]|.*[=:,])?", before) is not None and after[:1] in ("", "/", ":")
 
 
 def _is_plain(part: Variable) -> bool:
@@ -173,47 +172,37 @@ def _expanded(part: Part, known: Known) -> Arg | None:
     name, count = command.words[0].value if command.words else None, len(command.words)
     if name == "pwd" and count == 1:
         return Arg("$(pwd)", (".",), here=True)
-    if name not in ("basename", "dirname") or count != 2:
+    if name not in _PARTS_OF_PATHS or count != 2:
         return None
+    sign, pattern, form = _PARTS_OF_PATHS[name]
     inner = arg(command.words[1], known)
-    if inner.glob and not all(part.quoted for part in command.words[1].parts):
-        return None  # it may become several words
-    form = r"(?!-)[^\n]*[^/\n]" if name == "basename" else r"(?!-|/[^/]*\Z|.*//)(?=.*/)[^\n]*[^/\n]"
-    if not all(re.fullmatch(form, text) for text in inner.texts):
-        return None
-    return _changed(inner, *(("##", "*/") if name == "basename" else ("%", "/*")))
+    one = not inner.glob or all(part.quoted for part in command.words[1].parts)
+    fits = one and all(re.fullmatch(form, text) for text in inner.texts)
+    return _changed(inner, sign, pattern) if fits else None
+
+
+_PARTS_OF_PATHS = {
+    "basename": ("##", "*/", r"(?!-)([^\n]*/)?[^/\n]+"),
+    "dirname": ("%", "/*", r"(?!-)/?([^/\n]+/)+[^/\n]+"),
+}
+"""Programs that print a part of a path, as an expansion of which paths: no option, and no odd slashes."""
+
+
+_CUTS = {("##", "*/"): r"(?s)\A.*/", ("%", "/*"): r"/[^/]*\Z"}
+"""Patterns of `${name##pattern}` and its kin that are no plain text, and what they take away."""
 
 
 def _changed(found: Arg, sign: str, pattern: str) -> Arg | None:
-    """What is left without what the pattern fits, where that is certain for each text."""
-    if found.here and not all(_within(text, sign, pattern) for text in found.texts):
+    """What is left without what the pattern fits; None where that is not certain. Of a pattern for names only
+    what is written in it can be taken away, of the folder's own path nothing."""
+    of_path, literal = _CUTS.get((sign, pattern)), re.escape(pattern)
+    if of_path is None and (found.here or re.search(r"[][*?\\]", pattern)):
         return None
-    texts = [_cut(text, sign, pattern, found.glob) for text in found.texts]
-    sure = tuple(dict.fromkeys(text for text in texts if text is not None))
-    if not sure or None in texts:
+    form = of_path or (rf"\A{literal}" if sign[0] == "#" else rf"{literal}\Z")
+    texts = tuple(re.sub(form, "", text, count=1) for text in found.texts)
+    if (found.here or (found.glob and of_path is None)) and any(map(eq, texts, found.texts)):
         return None
-    return replace(found, texts=sure, mild=False, number=False, lists_paths=False, literal=False)
-
-
-def _within(text: str, sign: str, pattern: str) -> bool:
-    """True when what is taken away comes after the `.` that means the folder's path."""
-    if (sign, pattern) in (("##", "*/"), ("%", "/*")):
-        return "/" in text
-    return sign[0] == "%" and not re.search(r"[*?]", pattern) and len(text) - len(pattern) >= 2
-
-
-def _cut(text: str, sign: str, pattern: str, glob: bool) -> str | None:
-    """`${name#pattern}` and its kin; None where that is not certain. Of a pattern for names only what is
-    written in it can be taken away."""
-    if re.search(r"[\[\]\\]", pattern):
-        return None
-    if (sign, pattern) in (("##", "*/"), ("%", "/*")):
-        head, slash, last = text.rpartition("/")
-        return last if sign == "##" else (head if slash else text)
-    if re.search(r"[*?]", pattern):
-        return None
-    cut = text.removeprefix(pattern) if sign[0] == "#" else text.removesuffix(pattern)
-    return None if glob and pattern and cut == text else cut
+    return replace(found, texts=texts, mild=False, number=False, lists_paths=False, literal=False)
 
 
 def _numeric(part: Part, known: Known) -> bool:
@@ -229,15 +218,13 @@ def _numeric(part: Part, known: Known) -> bool:
     return part.form in _RUNS and gives_number(part.line.commands)
 
 
-def _sum(parts: tuple[Part, ...], known: Known, also: str = "") -> bool:
+def _sum(parts: tuple[Part, ...], known: Known) -> bool:
     """True for arithmetic on numbers and on what is certain to be one."""
-    if not all(isinstance(part, Text) or _numeric(part, known) for part in parts):
-        return False
     inner = "".join(part.value if isinstance(part, Text) else "1" for part in parts)
-    names = re.findall(r"[A-Za-z_]\w*", inner)
-    bare = re.sub(r"[A-Za-z_]\w*", "1", inner.replace(also, " ") if also else inner)
-    return bool(_NUMBERS.match(bare)) and all(
-        re.fullmatch(r"\d*", name) or is_number(known.get(name)) for name in names
+    return (
+        all(isinstance(part, Text) or _numeric(part, known) for part in parts)
+        and all(is_number(known.get(name)) for name in _NAME.findall(inner))
+        and _NUMBERS.match(_NAME.sub("1", inner)) is not None
     )
 
 
@@ -247,14 +234,9 @@ def _odd(part: Part, known: Known) -> bool:
         return not _sum(part.parts, known)
     if not isinstance(part, Variable):
         return False
-    if _SLICE.match(part.text) and not _sum(part.parts, known, ":"):
+    if _SLICE.match(part.text) and not _sum(part.parts, known):
         return True
     return any(_odd(inner, known) for inner in part.parts)
-
-
-def _globs_else(part: Part) -> bool:
-    """Whether a variable may become a pattern that its expansion holds: `${x:-/etc/*}`."""
-    return isinstance(part, Variable) and not part.quoted and bool(_PATTERN_ELSE.match(part.text))
 
 
 def _globs(text: str) -> bool:
@@ -266,14 +248,12 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
     alone = word.parts[0] if len(word.parts) == 1 else None
     if isinstance(alone, Text) and (alone.quoted or "{" not in alone.value):
         return [arg(word, known, split)]
-    if split and isinstance(alone, Variable) and _is_plain(alone) and not (alone.quoted or alone.parts):
-        found = known.get(alone.name)
-        texts = [text for text in (found.text or "").split(" ") if text] if found is not None else []
-        if found is not None and found.text is not None and not any(map(_SPLITS.search, texts)):
-            return [
-                replace(found, written=text, texts=(text,), glob=found.glob or _globs(text), literal=False)
-                for text in texts
-            ]
+    if split and isinstance(alone, Variable) and _is_plain(alone) and not alone.quoted:
+        found = known.get(alone.name, Arg(""))
+        cut = (found.text or "").split(" ")
+        if found.text is not None and not any(map(_SPLITS.search, cut)):
+            found = replace(found, glob=found.glob or _globs(found.text), literal=False)
+            return [replace(found, written=text, texts=(text,)) for text in cut if text]
     first = arg(word, known, split)
     plain = [part for part in word.parts if not (isinstance(part, Text) and part.quoted)]
     bare = "".join(part.value if isinstance(part, Text) else "\0" for part in plain)
@@ -282,13 +262,11 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
     # as it is: braces of a variable, and around one where a range would be
     unclear = any(text.count(char) != bare.count(char) for char in "{}," for text in first.texts)
     if unclear or len(plain) < len(word.parts) or _AROUND.search(bare):
-        return [Arg(word.text, literal=False)]
-    whole = _RANGE.match(bare[1:-1]) if bare[0] == "{" and bare[-1] == "}" else None
-    if whole and whole[1].isdigit() and whole[2].isdigit() and MAX_FORMS <= _count(whole) <= MAX_COUNT:
-        return [Arg(word.text, mild=True, literal=False, number=True)]
+        return [Arg(word.text, odd=first.odd, literal=False)]
     rows = [row for row in map(braces, first.texts) if row is not None]
     if len(rows) < len(first.texts) or len(set(map(len, rows))) != 1:
-        return [Arg(word.text, literal=False, odd=True)]
+        number = _LONG_RANGE.fullmatch(bare) is not None
+        return [Arg(word.text, mild=number, number=number, odd=first.odd or not number, literal=False)]
     return [
         replace(
             first,
@@ -302,8 +280,7 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
 
 
 def braces(text: str) -> list[str] | None:
-    """All words that brace expansion makes; None when they are too many or not understood. A long range of
-    numbers within a word is a pattern for all that could stand there."""
+    """All words that brace expansion makes; None when they are too many or not understood."""
     todo, done = [text], []
     while todo:
         now = todo.pop()
@@ -311,13 +288,7 @@ def braces(text: str) -> list[str] | None:
         if found is None:
             done.append(now)
             continue
-        inner: list[str] | None
-        if "," in found[1]:
-            inner = found[1].split(",")
-        elif ".." in found[1]:
-            inner = _range(found[1])
-        else:
-            inner = ["\0" + found[1] + "\1"]  # braces that stay
+        inner = found[1].split(",") if "," in found[1] else _range(found[1])
         if inner is None:
             return None
         todo += [now[: found.start()] + form + now[found.end() :] for form in inner]
@@ -326,28 +297,20 @@ def braces(text: str) -> list[str] | None:
     return [form.replace("\0", "{").replace("\1", "}") for form in sorted(done)]
 
 
-def _count(ranged: re.Match[str]) -> int:
-    return abs(int(ranged[1]) - int(ranged[2])) + 1
-
-
 def _range(text: str) -> list[str] | None:
-    """The words of `{a..c}` or `{1..9}`."""
-    ranged = _RANGE.match(text)
+    """The words of `{a..c}` or `{1..9}`, and of braces that stay."""
+    if ".." not in text:
+        return [f"\0{text}\1"]
+    ranged = _RANGE.fullmatch(text)
     if ranged is None:
         return None
-    first, last = ranged[1], ranged[2]
-    if first.isalpha() or last.isalpha():
-        letters = first.isalpha() and last.isalpha() and first.isupper() == last.isupper()
-        low, high = sorted((ord(first[-1]), ord(last[-1])))
-        return [chr(code) for code in range(low, high + 1)] if letters else None
-    if _count(ranged) > MAX_COUNT:
-        return None
-    if _count(ranged) >= MAX_FORMS:
-        return None if "-" in first + last else ["*"]
-    low, high = sorted((int(first), int(last)))
-    padded = any(re.match(r"-?0\d", end) for end in (first, last))
-    width = max(len(first), len(last)) if padded else 0
-    return [str(number).zfill(width) for number in range(low, high + 1)]
+    ends = [end for end in ranged.groups() if end]
+    if ends[0].isalpha():
+        return [chr(code) for code in range(ord(min(ends)), ord(max(ends)) + 1)]
+    low, high = sorted(map(int, ends))
+    padded = any(re.match(r"-?0\d", end) for end in ends)
+    width = max(map(len, ends)) if padded else 0
+    return [str(number).zfill(width) for number in range(low, high + 1)] if high - low < MAX_FORMS else None
 
 
 def variables(command: Command) -> Iterator[Variable]:

@@ -38,9 +38,9 @@ class Eyes:
     """Where one path leads, relative to the workspace."""
     spread: Callable[[str], tuple[str, ...]]
     """The paths that a glob matches, relative to the workspace; TOO_MANY where that is not certain."""
-    below: Callable[[str], tuple[tuple[str, str], ...]] | None = field(default=None, kw_only=True)
+    below: Callable[[str], tuple[tuple[str, str], ...]] = field(default=lambda _: (), kw_only=True)
     """The secrets and the links below a folder, relative to the workspace, each with `file` or `link`;
     TOO_MANY among them where not all could be looked at. Without it nobody looked."""
-    members: Callable[[str], tuple[str, ...] | None] | None = field(default=None, kw_only=True)
+    members: Callable[[str], tuple[str, ...] | None] = field(default=lambda _: None, kw_only=True)
     """The names that an archive or a patch would write, TOO_MANY among them where that is not certain; None
     where the file does not exist. Without it nobody looked."""
