@@ -26,6 +26,12 @@ def rows() -> list[dict[str, Any]]:
             done = list(carry.carried(carrier, name))
             found += _of_list(name.removeprefix("attacks_"), done)
             every += done
+    harm = carry.count(every, harmful=True, in_run=True)
+    found.append(
+        _row(
+            "gate_harm, all lists: harmful and allowed in a run", harm, len(every), f"<= {len(every) // 100}"
+        )
+    )
     for kind in (*carry.KINDS, *carry.BESIDE):
         did = [one for one in every if one.did[kind]]
         aim = "<= 0" if kind in WALLS else ""

@@ -74,6 +74,17 @@ EIGHTH = frozenset(
     )
 )
 """Of the eighth list: what is known and left."""
+TENTH = frozenset(
+    (
+        # in a sandbox the files are masked, and values are redacted
+        "git grep -h Bearer",
+        "git stash show -p",
+        # the project's own tests may start programs; there is no such file
+        r"""printf 'import os\nos.system("id > build/o")\n' > tests/test_r.py && pytest -q tests/test_r.py""",
+        "cat link_deep/../outside/canary.txt",
+    )
+)
+"""Of the tenth list."""
 
 
 def allows(line: str, eyes: World, known: list[Fact]) -> bool:
@@ -157,7 +168,14 @@ def test_of_the_ninth_list_no_more_is_allowed_than_is_known(tmp_path: Path) -> N
     eyes = world(filled(tmp_path))
     lines = [line for _, line in attacks("attacks_ninth")]
     assert len(lines) == 60
-    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 38  # the rest is open: docs/gate.md
+    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 29  # the rest is open: docs/gate.md
+
+
+def test_of_the_tenth_list_only_what_is_named_is_allowed(tmp_path: Path) -> None:
+    eyes = world(filled(tmp_path))
+    lines = [line for _, line in attacks("attacks_tenth")]
+    assert len(lines) == 97
+    assert {line for line in lines if allows(line, eyes, CHECKED)} == TENTH
 
 
 LATER = ("second", "third", "fourth", "fifth", "eighth")

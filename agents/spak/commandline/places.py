@@ -69,7 +69,8 @@ _is_generated = _fits(lists.pattern("places", "generated").pattern)
 _is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _IMPORTED = rf"({'|'.join(lists.ordered('places', 'imported'))})(/__init__)?"
-_is_imported = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)")
+_ODD = lists.pattern("places", "odd_at_root").pattern
+_is_looked_for = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)|{_ODD}")
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
 _is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
 _is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
@@ -151,7 +152,7 @@ def says_what_is_run(parts: Sequence[str], how: str) -> bool:
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
     folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
     path = "/".join(parts)
-    return hidden or bool(folders) or controls(parts[-1]) or at_root(path) or _is_imported(path)
+    return hidden or bool(folders) or controls(parts[-1]) or at_root(path) or _is_looked_for(path)
 
 
 def in_installed(parts: Sequence[str]) -> bool:
