@@ -16,6 +16,7 @@ from spak.commandline import environment, lists, places, table
 from spak.commandline.findings import Findings, Reading
 from spak.commandline.table import Grammar, Option
 from spak.commandline.words import (
+    HARMLESS_VARIABLES,
     READERS_OF_PIPES,
     Arg,
     Known,
@@ -35,8 +36,11 @@ _BINDERS = lists.names("judge", "binders")
 _OWN = lists.pattern("words", "set_by_shells")
 _ASKS = re.compile(r"(test|\[\[?) -[nz] \$( \]\]?)?")
 """Commands that only ask whether a variable has a value."""
-_TRACES = re.compile(r"set (.* )?(-\w*x|\$)")
+_TRACES = re.compile(r"((builtin|command|time) )*set (.* )?(-\w*x|\$)")
 """Commands after which a shell may show what it runs."""
+_USUAL = lists.pattern("words", "usual_values").fullmatch
+_CONTENT = lists.pattern("judge", "shows_contents").fullmatch
+_DISGUISE = lists.pattern("judge", "disguises").fullmatch
 
 
 @dataclass(slots=True)
@@ -123,13 +127,14 @@ class Judge(Findings):
         if first == "printf":
             items = items[:2] if items and (items[0].text or "-v").startswith("-v") else ()
         for item in items if first in _BINDERS else ():
-            for name, sign, _ in (text.partition("=") for text in item.texts):
+            for name, sign, value in (text.partition("=") for text in item.texts):
                 # `read -ra name` and `printf -v name` may be written as one word
                 starts = [0] if name[:1] != "-" else [2] if first == "printf" else range(len(name))
                 for bound in (name[start:].rstrip("+") for start in starts if sign or first != "export"):
                     self.given.add(bound)
                     self.known.pop(bound, None)
-                    if first in ("read", "printf") and environment.matters(bound):
+                    other = bound in HARMLESS_VARIABLES and not (sign and _USUAL(value))
+                    if other or (first in ("read", "printf") and environment.matters(bound)):
                         self.deed("sets_environment", bound, "programs go by this variable")
             if not item.texts:
                 self.known = {}
@@ -184,7 +189,20 @@ class Judge(Findings):
         elif piped and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
         else:
+            if (
+                piped
+                and _DISGUISE(_written(command))
+                and any(_CONTENT(_written(one)) for one in self._pipe())
+            ):
+                self.deed("unknown_word", args[0].text or "", "what git keeps, in a form that nobody reads")
             self.run(args)
+
+    def _pipe(self) -> Sequence[Command]:
+        """The commands before this one in its pipeline."""
+        start = len(self.before)
+        while start and (start == len(self.before) or self.before[start].operator in ("|", "|&")):
+            start -= 1
+        return self.before[start:]
 
     def _secrets(self, command: Command) -> None:
         """Notes variables that are called as secrets are, unless the line gave them their value or only asks
@@ -207,6 +225,9 @@ class Judge(Findings):
     def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
         """Note an assignment, and why it could change what a later command does."""
         texts = [text for value in values for text in value.texts]
+        usual = all(value.number or (value.texts and all(map(_USUAL, value.texts))) for value in values)
+        if name in HARMLESS_VARIABLES and not (for_one or usual):
+            self.deed("sets_environment", name, "a variable that shells give a value")
         why = environment.trouble(name, texts, self.is_there)
         if for_one and not all(value.texts or value.number for value in values):
             why = why or "a value that is not known before the line runs"
