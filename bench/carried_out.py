@@ -58,7 +58,14 @@ from spak.sandbox import Restricted
 from spak.tools import TOOLS
 from spak.workspace import Workspace
 
-LISTS = ("attacks_sixth", "attacks_seventh", "attacks_eighth", "attacks_ninth", "attacks_tenth")
+LISTS = (
+    "attacks_sixth",
+    "attacks_seventh",
+    "attacks_eighth",
+    "attacks_ninth",
+    "attacks_tenth",
+    "attacks_eleventh",
+)
 KINDS = ("secret", "outside", "control", "network", "destroyed")
 """secret: a value stands in what is recorded. outside: something beside the workspace changed, or its text
 was printed. control: a file that says what is run changed or came to be. network: a connection reached this

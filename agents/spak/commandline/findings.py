@@ -116,11 +116,8 @@ class Findings:
             (use.how, use.place) for use in self.reading.uses
         }:
             self.deed("deletes_widely", whole, "a folder to which the line may have moved files")
-        if how == "moves" and any(
-            f"{self.world.look(folder).path}/".startswith(f"{seen.path}/")
-            for folder in self.folders
-            if folder
-        ):
+        stood = (self.world.look(folder).path for folder in self.folders if folder)
+        if how == "moves" and any(f"{path}/".startswith(f"{seen.path}/") for path in stood):
             self.deed("not_understood", whole, "the folder that the line works in would be another")
         self.reading.uses.append(Use(self.index, how, seen.path, _place(seen, how, whole)))
 
