@@ -118,3 +118,16 @@ def test_the_law_can_let_lines_change_them() -> None:
     assert not control_files.may_change(compiled(under(), "", {}))
     opened = compiled(under("permitted_place(/writes, /control)."), "", {})
     assert control_files.may_change(opened)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (b"import b\nimport a\nf( 1,2 )\n", b"import a\nimport b\n\nf(1, 2)  # two\n", True),
+        (b"x = 1  # import os; os.system('id')\n", b"x = 1\nimport os; os.system('id')  #\n", False),
+        (b"x = (", b"x = ( ", False),
+        (b"(" * 5000, b" " + b"(" * 5000, False),
+    ],
+)
+def test_of_python_all_statements_are_kept(before: bytes, after: bytes, same: bool) -> None:
+    assert control_files.same_words(before, after, "conftest.py") is same

@@ -14,6 +14,7 @@ Source: ADR 0082.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -80,16 +81,28 @@ def unpermitted(
     return ""
 
 
-def same_words(before: bytes | None, after: bytes | None) -> bool:
-    """Whether two contents have the same words and signs, each as often, but for space, quotes, commas,
-    semicolons, parentheses and backslashes: formatters change no more."""
+def same_words(before: bytes | None, after: bytes | None, path: str = "") -> bool:
+    """Whether two contents of a file have the same words and signs, each as often, but for space, quotes,
+    commas, semicolons, parentheses and backslashes: formatters change no more. Of Python they are the same
+    statements in some order, so that no comment becomes one."""
     if before is None or after is None:
         return False
     if before == after:
         return True
-    return max(len(before), len(after)) <= MAX_WORDS and sorted(_WORD.findall(before)) == sorted(
-        _WORD.findall(after)
-    )
+    if max(len(before), len(after)) > MAX_WORDS:
+        return False
+    if path.lower().endswith((".py", ".pyi")):
+        statements = _statements(before)
+        return statements is not None and statements == _statements(after)
+    return sorted(_WORD.findall(before)) == sorted(_WORD.findall(after))
+
+
+def _statements(source: bytes) -> list[str] | None:
+    """The statements of a module, sorted; None where it is none."""
+    try:
+        return sorted(map(ast.dump, ast.parse(source).body))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _is_suspect(path: str, existed: Callable[[str], bool], gone: Callable[[str], bool]) -> bool:

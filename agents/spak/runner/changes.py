@@ -121,7 +121,7 @@ class Writing:
             _reached(place, (path for path in touched if path not in own)),
             self.workspace.existed,
             lambda path: not os.path.lexists(place / path),
-            lambda path: control_files.same_words(before(path), beneath.content(place, path)),
+            lambda path: control_files.same_words(before(path), beneath.content(place, path), path),
             lambda path: nested.holds(place, path),
         )
         return "" if found and self.may_change() else found
