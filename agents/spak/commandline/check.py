@@ -59,29 +59,25 @@ def _mistyped(said: Mapping[str, Any], above: str = "") -> Iterator[str]:
     """The values that are of another type than their key has, at any depth."""
     for key, value in said.items():
         where = f"{above}{key}"
-        if key in _SECTIONS or key in _TABLES:
-            if not isinstance(value, Mapping):
-                yield f"{where} has to be {_IS_TABLE}"
-                continue
-            for name, inner in value.items():
+        if key in (*_SECTIONS, *_TABLES):
+            kind, fits = _IS_TABLE, isinstance(value, Mapping)
+            for name, inner in value.items() if fits else ():
                 if key in _SECTIONS and isinstance(inner, Mapping):
                     yield from _mistyped(inner, f"{name}: ")
                 elif key in _SECTIONS or not _is_text(inner):
                     yield f"{where}: {name} has to be {_IS_TABLE if key in _SECTIONS else _IS_TEXT}"
         elif key == "when":
-            if not (isinstance(value, list) and all(isinstance(item, Mapping) for item in value)):
-                yield f"{where} has to be {_IS_WHEN}"
-            else:
-                for item in value:
-                    yield from _mistyped(item, f"{above}`when`: ")
-        elif key in _SWITCHES and type(value) is not bool:
-            yield f"{where} has to be {_IS_SWITCH}"
-        elif (
-            key in _SAID
-            and key not in _SWITCHES
-            and not (isinstance(value, str) or (key in _TEXTS and _is_text(value)))
-        ):
-            yield f"{where} has to be {_IS_TEXT}"
+            kind = _IS_WHEN
+            fits = isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+            for item in value if fits else ():
+                yield from _mistyped(item, f"{above}`when`: ")
+        elif key in _SWITCHES:
+            kind, fits = _IS_SWITCH, type(value) is bool
+        else:
+            kind, own = _IS_TEXT, _is_text(value) if key in _TEXTS else isinstance(value, str)
+            fits = own or key not in _SAID
+        if not fits:
+            yield f"{where} has to be {kind}"
 
 
 def _is_text(value: Any) -> bool:

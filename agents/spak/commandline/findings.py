@@ -112,9 +112,8 @@ class Findings:
 
     def _note(self, how: str, whole: str) -> None:
         seen = self.world.look(whole)
-        if how == "deletes_tree" and ("moves", "inside") in {
-            (use.how, use.place) for use in self.reading.uses
-        }:
+        done = {(use.how, use.place) for use in self.reading.uses}
+        if how == "deletes_tree" and ("moves", "inside") in done:
             self.deed("deletes_widely", whole, "a folder to which the line may have moved files")
         stood = (self.world.look(folder).path for folder in self.folders if folder)
         if how == "moves" and any(f"{path}/".startswith(f"{seen.path}/") for path in stood):

@@ -39,8 +39,7 @@ _ASKS = re.compile(r"(test|\[\[?) -[nz] \$( \]\]?)?")
 _TRACES = re.compile(r"((builtin|command|time) )*set (.* )?(-\w*x|\$)")
 """Commands after which a shell may show what it runs."""
 _USUAL = lists.pattern("words", "usual_values").fullmatch
-_CONTENT = lists.pattern("judge", "shows_contents").fullmatch
-_DISGUISE = lists.pattern("judge", "disguises").fullmatch
+_CONTENT, _DISGUISE = (lists.pattern("judge", key).fullmatch for key in ("shows_contents", "disguises"))
 
 
 @dataclass(slots=True)
@@ -189,27 +188,17 @@ class Judge(Findings):
         elif piped and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
         else:
-            if (
-                piped
-                and _DISGUISE(_written(command))
-                and any(_CONTENT(_written(one)) for one in self._pipe())
+            if any(map(_CONTENT, map(_written, self.before if piped else ()))) and _DISGUISE(
+                _written(command)
             ):
                 self.deed("unknown_word", args[0].text or "", "what git keeps, in a form that nobody reads")
             self.run(args)
 
-    def _pipe(self) -> Sequence[Command]:
-        """The commands before this one in its pipeline."""
-        start = len(self.before)
-        while start and (start == len(self.before) or self.before[start].operator in ("|", "|&")):
-            start -= 1
-        return self.before[start:]
-
     def _secrets(self, command: Command) -> None:
         """Notes variables that are called as secrets are, unless the line gave them their value or only asks
         whether they have one."""
-        if _ASKS.fullmatch(_written(command)) and not any(
-            _TRACES.match(_written(one)) for one in self.before
-        ):
+        traced = any(map(_TRACES.match, map(_written, self.before)))
+        if _ASKS.fullmatch(_written(command)) and not traced:
             return
         for part in variables(command):
             asks = re.match(r"\$\{(#|\w+:?\+)", part.text)
@@ -225,8 +214,8 @@ class Judge(Findings):
     def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
         """Note an assignment, and why it could change what a later command does."""
         texts = [text for value in values for text in value.texts]
-        usual = all(value.number or (value.texts and all(map(_USUAL, value.texts))) for value in values)
-        if name in HARMLESS_VARIABLES and not (for_one or usual):
+        usual = for_one or all(value.number or all(map(_USUAL, value.texts or "$")) for value in values)
+        if name in HARMLESS_VARIABLES and not usual:
             self.deed("sets_environment", name, "a variable that shells give a value")
         why = environment.trouble(name, texts, self.is_there)
         if for_one and not all(value.texts or value.number for value in values):
@@ -348,9 +337,8 @@ class Judge(Findings):
         """Notes code that a program of the project is given: in a word, or as its input."""
         stem = posixpath.basename(name).partition(".")[0]
         verbs = {item.text for item in rest[:1]} | {stem}
-        if verbs & _TAKES_CODE and (
-            self.fed or not all(re.match(r"[\w./:=-]+\Z", item.text or "") for item in rest)
-        ):
+        plain = all(re.match(r"[\w./:=-]+\Z", item.text or "") for item in rest)
+        if verbs & _TAKES_CODE and (self.fed or not plain):
             self.deed("executes", name, "code that a program of the project is given")
         for item in rest:  # `./configure CC=x`
             key, sign, value = (item.text or "").partition("=")

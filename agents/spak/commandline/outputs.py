@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from spak.commandline import lists
 from spak.shell import Command, Text
 
-_LISTS = lists.section("outputs")["lists"]
-_NEEDS = lists.section("outputs")["needs"]
+_LISTS, _NEEDS, _KEEPS = (lists.section("outputs")[key] for key in ("lists", "needs", "keeps"))
 _NUMBERS = re.compile(lists.pattern("outputs", "numbers").pattern.replace(" ", "\0"))
-_KEEPS = lists.section("outputs")["keeps"]
 
 
 def lists_paths(commands: Sequence[Command]) -> bool:
@@ -40,8 +38,7 @@ def _lists(words: list[str]) -> bool:
 
 
 def _keeps(words: list[str]) -> bool:
-    form = _KEEPS.get(words[0])
-    return form is not None and all(re.fullmatch(form, word) for word in words[1:])
+    return words[0] in _KEEPS and all(re.fullmatch(_KEEPS[words[0]], word) for word in words[1:])
 
 
 def gives_number(commands: Sequence[Command]) -> bool:

@@ -65,16 +65,15 @@ controls = _fits(lists.pattern("places", "control").pattern)
 is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
 """Whether a name is one of text or data, which is no program."""
 _is_secret_below = _fits(_SECRET_BELOW)
-_is_generated = _fits(lists.pattern("places", "generated").pattern)
-_is_ordinary = _fits(lists.pattern("places", "ordinary_dots").pattern)
+_is_generated, _is_ordinary, _is_set_up, _is_for_builds, _is_known_ending = (
+    _fits(lists.pattern("places", key).pattern)
+    for key in "generated ordinary_dots written_folders written_folders_but_code known_endings".split()
+)
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _IMPORTED = rf"({'|'.join(lists.ordered('places', 'imported'))})(/__init__)?"
 _ODD = lists.pattern("places", "odd_at_root").pattern
 _is_looked_for = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)|{_ODD}")
 _CONTROL_FOLDERS = lists.names("places", "control_folders")
-_is_set_up = _fits(lists.pattern("places", "written_folders").pattern)
-_is_for_builds = _fits(lists.pattern("places", "written_folders_but_code").pattern)
-_is_known_ending = _fits(lists.pattern("places", "known_endings").pattern)
 
 
 _REPLACES = frozenset({"writes", "redirects", "deletes"})
@@ -150,9 +149,8 @@ def place(seen: Seen, how: str, asked: str) -> str:
 def says_what_is_run(parts: Sequence[str], how: str) -> bool:
     """Whether a file with these parts of a path says what is run, wherever its folder is one of builds."""
     hidden = any(map(_of_settings, parts[:-1] if how == "deletes" else parts))
-    folders = _CONTROL_FOLDERS & {part.casefold() for part in parts}
-    path = "/".join(parts)
-    return hidden or bool(folders) or controls(parts[-1]) or at_root(path) or _is_looked_for(path)
+    known = hidden or not _CONTROL_FOLDERS.isdisjoint(map(str.casefold, parts)) or controls(parts[-1])
+    return known or any(fits("/".join(parts)) for fits in (at_root, _is_looked_for))
 
 
 def in_installed(parts: Sequence[str]) -> bool:
