@@ -14,7 +14,9 @@ from spak.commandline import lists, places
 
 MOST = 255
 """Characters of a file's name."""
-LINES = sorted({line for text in lists.section("places").values() for line in str(text).splitlines() if line})
+LINES = sorted(
+    {line for text in lists.sections()["places"].values() for line in str(text).splitlines() if line}
+)
 
 
 @pytest.mark.timeout(60)

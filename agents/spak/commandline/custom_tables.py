@@ -146,7 +146,7 @@ def _kind(kind: Kind) -> Iterator[str]:
     """What a kind grants that only a table that ships may grant."""
     if kind.name not in _KINDS:
         yield f"the kind {kind.name} is only for tables that ship"
-    elif kind.name == "script" and kind.detail not in lists.section("scripts"):
+    elif kind.name == "script" and kind.detail not in lists.sections()["scripts"]:
         yield f"script {kind.detail} is no language that is read"
     elif kind.detail not in _DETAILS.get(kind.name, {kind.detail}):
         yield f"the kind {kind.name} {kind.detail} is only for tables that ship"
@@ -171,5 +171,5 @@ def _matches(pattern: str, text: str) -> bool | None:
 def _takes_code(kind: Kind) -> bool:
     """Whether a word of the kind could be code."""
     if kind.name in _PATTERNS:
-        return any(_matches(kind.detail, code) is not False for code in lists.section("tables")["code"])
+        return any(_matches(kind.detail, code) is not False for code in lists.sections()["tables"]["code"])
     return kind.name in ("text", "word", "plain", "name", "include", "exclude")

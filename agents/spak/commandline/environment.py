@@ -20,7 +20,7 @@ _SWITCH = re.compile(r"\d{0,6}|(?i:true|false|yes|no|on|off|none|auto)", re.ASCI
 _PLAINLY = lists.pattern("environment", "plainly")
 _VALUES = {
     name: re.compile(pattern)
-    for names, pattern in lists.section("environment")["values"].items()
+    for names, pattern in lists.sections()["environment"]["values"].items()
     for name in names.split()
 }
 

@@ -38,7 +38,7 @@ from spak.commandline.words import HERE, Arg, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _INCLUDES = lists.pattern("kinds", "includes", re.IGNORECASE | re.MULTILINE)
-_FORMS = lists.section("forms")
+_FORMS = lists.sections()["forms"]
 _NOT_KNOWN = "a word that is not known before the line runs"
 _PATHS = words("reads writes edits runs deletes moves tracks writes_mode deletes_tree")
 

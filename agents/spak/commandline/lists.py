@@ -22,13 +22,14 @@ def text() -> str:
 
 
 @cache
-def _all() -> dict[str, dict[str, Any]]:
+def sections() -> dict[str, dict[str, Any]]:
+    """All sections by name."""
     return tomllib.loads(text())
 
 
 def ordered(section: str, key: str) -> tuple[str, ...]:
     """The words of a list."""
-    return tuple(str(_all()[section][key]).split())
+    return tuple(str(sections()[section][key]).split())
 
 
 def names(section: str, key: str) -> frozenset[str]:
@@ -38,9 +39,4 @@ def names(section: str, key: str) -> frozenset[str]:
 
 def pattern(section: str, key: str, flags: int = 0) -> re.Pattern[str]:
     """A pattern that fits where one of its lines does."""
-    return re.compile("|".join(str(_all()[section][key]).splitlines()), flags)
-
-
-def section(name: str) -> dict[str, Any]:
-    """All of a section."""
-    return _all()[name]
+    return re.compile("|".join(str(sections()[section][key]).splitlines()), flags)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spak.commandline import lists
 from spak.shell import Command, Text
 
-_LISTS, _NEEDS, _KEEPS = (lists.section("outputs")[key] for key in ("lists", "needs", "keeps"))
+_LISTS, _NEEDS, _KEEPS = (lists.sections()["outputs"][key] for key in ("lists", "needs", "keeps"))
 _NUMBERS = re.compile(lists.pattern("outputs", "numbers").pattern.replace(" ", "\0"))
 
 

@@ -67,7 +67,7 @@ is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
 _is_secret_below = _fits(_SECRET_BELOW)
 _is_generated, _is_ordinary, _is_set_up, _is_for_builds, _is_known_ending = (
     _fits(lists.pattern("places", key).pattern)
-    for key in "generated ordinary_dots written_folders written_folders_but_code known_endings".split()
+    for key in ("generated", "ordinary_dots", "written_folders", "written_for_builds", "known_endings")
 )
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
 _IMPORTED = rf"({'|'.join(lists.ordered('places', 'imported'))})(/__init__)?"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from spak.commandline import lists
 
 MAX_TEXT = 4000
-_OF: Mapping[str, str] = lists.section("python")["of"]
+_OF: Mapping[str, str] = lists.sections()["python"]["of"]
 FUNCTIONS = lists.names("python", "partly") | {
     f"{module}.{name}" for module, names in _OF.items() for name in names.split()
 }

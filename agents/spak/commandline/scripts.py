@@ -34,7 +34,7 @@ _AWK_EITHER = re.compile(rf"((\+\+|--|\blength)[ \t]*|\b(if|while|for)\b[\s\S]*\
 
 def why(language: str, text: str) -> str | None:
     """Why a text of a language does more than compute; None when it does not."""
-    found = lists.section("scripts")[language]
+    found = lists.sections()["scripts"][language]
     bare = _awk_bare(text) if language == "awk" else text
     fits = "only" not in found or any(rule.fullmatch(text) for rule, _ in _rules(language, "only"))
     if bare is None or not fits:
@@ -47,7 +47,7 @@ def why(language: str, text: str) -> str | None:
 
 @cache
 def _rules(language: str, key: str) -> Rules:
-    found = lists.section("scripts")[language]
+    found = lists.sections()["scripts"][language]
     parts: Mapping[str, str] = found.get("parts", {})
     rules = []
     for pattern, reason in found.get(key, ()):
@@ -78,5 +78,5 @@ def _awk_bare(text: str) -> str | None:
     bare = _AWK.sub(lambda found: _STANDS_FOR.get(found.lastgroup or "", f'{found["before"]}""'), text)
     if '"' in bare.replace('""', "") or _AWK_EITHER.search(bare):
         return None
-    bare = re.sub(lists.section("scripts")["awk"]["harmless"], "1", bare)
+    bare = re.sub(lists.sections()["scripts"]["awk"]["harmless"], "1", bare)
     return _AWK_GOES_ON.sub(r"\1 ", bare)
