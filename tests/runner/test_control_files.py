@@ -150,6 +150,7 @@ PROJECT = {
     "Makefile": "all:\n\techo all\n",
     "conftest.py": "import os\n\n\ndef pytest_configure( ):\n    pass\n",
     ".github/workflows/ci.yml": "on: push\n",
+    "lib/setup.py": "x = 1\n",
     "build/old.txt": "x",
     ".venv/bin/activate": "x",
     "node_modules/a/package.json": "{}",
@@ -169,6 +170,16 @@ CHANGES = {
     "one that becomes a link": (
         "P('Makefile').unlink(); P('Makefile').symlink_to('docs/guide.md')",
         "Makefile",
+    ),
+    "one that leads to a copy of itself": (
+        "P('docs/m.txt').write_text(P('Makefile').read_text()); P('Makefile').unlink(); "
+        "P('Makefile').symlink_to('docs/m.txt')",
+        "Makefile",
+    ),
+    "one in a folder that leads to a copy": (
+        "import shutil; shutil.copytree('lib', 'build/lib'); shutil.rmtree('lib'); "
+        "P('lib').symlink_to('build/lib')",
+        "lib/setup.py",
     ),
     "one through a link": ("P('n').symlink_to('Makefile'); P('n').write_text('all: ; id')", "Makefile"),
     "a folder with one": ("P('p').mkdir(); P('p/setup.py').write_text('x')", "p/setup.py"),

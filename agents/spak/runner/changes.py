@@ -121,7 +121,7 @@ class Writing:
             _reached(place, (path for path in touched if path not in own)),
             self.workspace.existed,
             lambda path: not os.path.lexists(place / path),
-            lambda path: control_files.same_words(before(path), beneath.content(place, path), path),
+            lambda path: control_files.same_words(before(path), _own_content(place, path), path),
             lambda path: nested.holds(place, path),
         )
         return "" if found and self.may_change() else found
@@ -132,6 +132,12 @@ class Writing:
         looking = replace(self._call, inherit=())
         found = repository.trouble(looking, self._before, paths, self.workspace.before)
         return str(self.clean(found))
+
+
+def _own_content(place: Path, path: str) -> bytes | None:
+    """What a file holds; None where a link leads to it, since its target may be written later."""
+    itself = Path(os.path.realpath(place / path)) == Path(os.path.realpath(place)) / path
+    return beneath.content(place, path) if itself else None
 
 
 def _reached(place: Path, touched: Iterable[str]) -> Iterator[str]:

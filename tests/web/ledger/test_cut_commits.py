@@ -134,7 +134,9 @@ def test_who_did_not_get_a_lease_does_not_get_it_by_a_cut(team: Team, cut: Cut) 
     assert records() == [("r1", 0)]
 
 
-@pytest.mark.skipif("SPAK_TEST_ON_POSTGRES" not in os.environ, reason="one statement on PostgreSQL alone")
+@pytest.mark.skipif(
+    "SPAK_TEST_ON_POSTGRES" not in os.environ, reason="tests/web/ground/test_postgres.py runs it"
+)
 def test_the_one_statement_goes_on_in_a_server_that_its_writer_lost(team: Team) -> None:
     mine = ledger(team)
     batch, _ = mine._next([act(1)])
