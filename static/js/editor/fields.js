@@ -44,12 +44,12 @@ function operation(about, widget, raw) {
   return widget === "condition" ? { ...about.set, condition: raw.trim() } : { ...about.set, value: typed(about, widget, raw) };
 }
 
-// Sends what was typed, once, when the control is left or Enter ends it.
-function commits(control, about, widget, send) {
-  const was = control.value;
-  control.dataset.was = was;
-  control.addEventListener("change", () => {
-    if (control.value === control.dataset.was) return;
+// Sends what was typed, once, when the control is left or Enter ends it. The browser tells no "change" where the
+// value was set last by the page (what is typed while the form is drawn anew, a suggestion that was taken).
+function commits(control, about, widget, { send, on }) {
+  control.dataset.was = control.value;
+  const commit = () => {
+    if (control.value === control.dataset.was || on.drawing()) return;
     control.dataset.was = control.value;
     try {
       const op = operation(about, widget, control.value);
@@ -59,7 +59,9 @@ function commits(control, about, widget, send) {
       control.reportValidity();
       control.setCustomValidity("");
     }
-  });
+  };
+  control.addEventListener("change", commit);
+  control.addEventListener("blur", commit);
 }
 
 function shared(about, { id, help, off }) {
@@ -70,7 +72,7 @@ const CONTROLS = {
   text(about, tools) {
     const control = el("textarea", { ...shared(about, tools), rows: String(Math.min(8, about.value.split("\n").length)), spellcheck: "false" });
     control.value = about.value;
-    commits(control, about, "text", tools.send);
+    commits(control, about, "text", tools);
     control.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.shiftKey && !control.value.includes("\n")) {
         event.preventDefault();
@@ -82,13 +84,13 @@ const CONTROLS = {
   lines(about, tools) {
     const control = el("textarea", { ...shared(about, tools), rows: String(Math.min(8, about.value.split("\n").length + 1)), spellcheck: "false", placeholder: "one on each line" });
     control.value = about.value;
-    commits(control, about, "lines", tools.send);
+    commits(control, about, "lines", tools);
     return control;
   },
   number(about, tools) {
     const control = el("input", { ...shared(about, tools), type: "text", inputmode: "decimal", autocomplete: "off" });
     control.value = about.value;
-    commits(control, about, "number", tools.send);
+    commits(control, about, "number", tools);
     return control;
   },
   choice(about, tools) {
@@ -100,7 +102,7 @@ const CONTROLS = {
       options.map((item) => el("option", { value: item.value, title: item.about || null }, item.value)),
     );
     control.value = about.value;
-    commits(control, about, "choice", tools.send);
+    commits(control, about, "choice", tools);
     return control;
   },
   names(about, tools) {
@@ -122,7 +124,7 @@ const CONTROLS = {
 function written(about, tools, widget) {
   const control = el("textarea", { ...shared(about, tools), class: "mono", rows: String(Math.min(6, about.value.split("\n").length)), spellcheck: "false", autocomplete: "off" });
   control.value = about.value;
-  commits(control, about, widget, tools.send);
+  commits(control, about, widget, tools);
   return el("div", { class: "written" }, control, about.place ? suggestions(control, about, tools.on) : null);
 }
 

@@ -4,6 +4,7 @@
 // one the server is asked what it means; its answer draws everything else.
 
 import { redo, undo } from "../../vendor/codemirror.js";
+import { released } from "../press.js";
 import { all, banner, el, find, form, icon, later, toast } from "./dom.js";
 import { Compiled } from "./compiled.js";
 import { GraphPane } from "./graph.js";
@@ -41,7 +42,9 @@ async function analyse() {
   const mine = (asking = new AbortController());
   root.setAttribute("aria-busy", "true");
   try {
-    show(await ask(config.urls.analyse, { text, task: graph.selected ?? "" }, { signal: mine.signal }), text);
+    const found = await ask(config.urls.analyse, { text, task: graph.selected ?? "" }, { signal: mine.signal });
+    await released(root);
+    show(found, text);
   } catch (error) {
     if (mine.signal.aborted) return;
     if (error instanceof Offline || error instanceof SignedOut) {
@@ -127,6 +130,7 @@ function edit(ops, after = () => {}) {
     const { text } = pane;
     try {
       const answer = await ask(config.urls.edit, { text, ops });
+      await released(root);
       if (pane.text !== text) throw new Refused(409, { message: "The text changed meanwhile.", hint: "Try again." });
       pane.apply(answer.changes);
       look.cancel();

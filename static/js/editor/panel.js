@@ -1,6 +1,7 @@
 // The selected task as a form: steps, checks, settings, conditions, and the agent's memory and budgets. Each
 // change is an operation on the text, as from the graph, and one step of undo.
 
+import { released } from "../press.js";
 import { el, find, form, toast } from "./dom.js";
 import { field } from "./fields.js";
 
@@ -16,6 +17,7 @@ export class Panel {
     this.open = new Set(); // Steps and blocks that are unfolded, by task.
     this.had = {}; // What the form is of.
     this.next = ""; // The field to go to once it is drawn.
+    this.drawing = false; // True while what is focused may leave the page.
     this.closed = new Map(); // What is folded, and how its parts are made.
     place.addEventListener("toggle", (event) => this.folded(event.target), true);
     place.addEventListener("click", (event) => this.fill(event.target.closest("summary")?.parentElement), true);
@@ -27,6 +29,7 @@ export class Panel {
     const text = this.on.text();
     if (name && name === this.had.task && text === this.had.text) return;
     const found = name ? await this.on.ask(name).catch(() => null) : NONE;
+    await released(this.place);
     if (found && name === this.name && text === this.on.text()) this.take(found, name, text);
   }
 
@@ -41,18 +44,24 @@ export class Panel {
     if (key === this.shown) return;
     this.shown = key;
     const kept = this.place.contains(document.activeElement) ? document.activeElement : null;
-    const typed = kept?.matches("textarea, input") ? kept.value : null;
-    const on = { off: !this.on.editable, edit: this.on.edit, text: this.on.text, complete: this.on.complete };
+    const typed = kept?.matches("textarea, input") && kept.value !== kept.dataset.was ? kept.value : null;
+    const on = { off: !this.on.editable, edit: this.on.edit, text: this.on.text, complete: this.on.complete, drawing: () => this.drawing };
     for (const details of this.place.querySelectorAll("details[data-fold]")) this.note(details);  // "toggle" comes later
     this.drawn = this.name;
     this.closed.clear();
-    this.place.replaceChildren(...(found.task === null ? [] : this.parts(found, on)));
+    const parts = found.task === null ? [] : this.parts(found, on);
+    this.drawing = true;
+    this.place.replaceChildren(...parts);
+    this.drawing = false;
     const wanted = this.next || kept?.name;
     if (!wanted) return;
     this.next = "";
     const control = this.go(wanted);
     this.next = "";
-    if (typed !== null && control?.name === kept.name && control.value !== typed && kept.dataset.was !== typed) control.value = typed;
+    if (typed !== null && control?.name === kept.name && control.value !== typed) {
+      control.value = typed;
+      control.setSelectionRange(kept.selectionStart, kept.selectionEnd);
+    }
   }
 
   // To a control, now or once it is drawn.

@@ -1,10 +1,12 @@
 // The head of a run's page: its state, its figures, and the question that it asks. All are fetched again
 // together when the run changed; what somebody is typing, has opened or has in focus stays.
 
+import { released } from "../press.js";
 import { byId } from "./dom.js";
 import { paced } from "./requests.js";
 
 const EACH_MS = 700;
+const PARTS = ["run-figures", "run-head", "run-ask"];
 
 export class Header {
   constructor(requests, address, failed, renewed) {
@@ -14,6 +16,7 @@ export class Header {
   async fetch(requests, address, renewed) {
     const html = await requests.text("head", address);
     const fresh = new DOMParser().parseFromString(html, "text/html");
+    for (const part of PARTS) await released(byId(part));
     replaceFigures(fresh.getElementById("run-figures"), renewed);
     replaceHead(fresh.getElementById("run-head"));
     replaceQuestion(fresh.getElementById("run-ask"));

@@ -1,6 +1,7 @@
 // The list of a team's runs, live: when something of it changed, its table is fetched again, at most each
 // second, unless somebody is choosing rows. It says how many rows are chosen, and asks before it cancels them.
 
+import { released } from "../press.js";
 import { Connection } from "./connection.js";
 import { Aborted, Requests } from "./requests.js";
 import { follow } from "./stream.js";
@@ -32,6 +33,7 @@ function live(list) {
     try {
       const html = await requests.text("list", asked);
       connection.failed(null);
+      await released(list);
       if (inHand() || location.href !== asked) later();  // since then a row was chosen, or another filter
       else list.innerHTML = html;
     } catch (error) {

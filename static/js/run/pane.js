@@ -1,6 +1,7 @@
 // The tabs of a run's page. The address of the page says which tab, filter and record are shown; `load` shows
 // another address, `refresh` shows the same again, and `records` takes in new records as the tab can.
 
+import { released } from "../press.js";
 import { button, byId } from "./dom.js";
 import { Log } from "./log.js";
 import { append, prepend } from "./records.js";
@@ -42,14 +43,16 @@ export class Pane {
     try {
       const html = await this.fetch(url);
       history.replaceState(null, "", url);
+      this.note?.remove();
       this.show(html, url);
     } catch (error) {
       if (error instanceof Aborted) return;
       const note = Object.assign(document.createElement("p"), { className: "message error", textContent: `${error.message} ` });
       note.setAttribute("role", "alert");
       note.append(button("Try again", () => this.load(address)));
-      this.element.querySelector(":scope > .message.error")?.remove();
-      this.element.prepend(note);
+      this.note?.remove();
+      this.element.before(note);  // not in the pane: what was shown is shown on, and drawn anew
+      this.note = note;
     }
     this.element.removeAttribute("aria-busy");
   }
@@ -60,7 +63,8 @@ export class Pane {
     if (this.element.hasAttribute("aria-busy")) return;  // somebody chose another tab meanwhile
     if (this.hasOlder) return;
     const asked = location.href, html = await this.fetch(asked);
-    if (location.href !== asked || this.hasOlder) return;
+    await released(this.element);
+    if (location.href !== asked || this.hasOlder || this.element.hasAttribute("aria-busy")) return;
     if (byId("log")) {  // it grows by itself, and keeps its place
       this.moreOutput();
       return;

@@ -100,6 +100,45 @@ def test_everything_of_a_task_is_edited_in_its_form(alice) -> None:
     expect(form(page, "step.look.cmd")).to_have_value("ls")
 
 
+def test_a_click_is_not_lost_where_the_form_is_drawn_anew_under_it(alice) -> None:
+    """To press a fold ends a change of a field, whose answer redraws the form before the release."""
+    alice.editor(SPEC)
+    page = alice.page
+    unfold(page, "Budget of the task")
+    form(page, "task.BUDGET.evaluations").fill("7")
+    agent = page.locator('#properties-pane [data-fold="Agent: memory and budget"] > summary')
+    agent.hover()
+    with page.expect_response("**/edit/ask/edit"):
+        page.mouse.down()
+    page.wait_for_timeout(100)  # it would be drawn by now
+    page.mouse.up()
+    expect(form(page, "agent.MEMORY")).to_be_visible()
+    alice.looked()
+    assert "BUDGET { evaluations: 7 }" in alice.text
+
+
+def test_what_is_typed_while_the_form_is_drawn_anew_is_written(alice) -> None:
+    """The browser tells no change of a control whose value was set, and what was typed stayed unwritten."""
+    alice.editor(SPEC)
+    page, asked = alice.page, []
+    unfold(page, "Budget of the task", "Agent: memory and budget")
+    page.route("**/edit/ask/edit", lambda route: route.continue_() if asked else asked.append(route))
+    form(page, "task.BUDGET.evaluations").fill("7")
+    form(page, "agent.BUDGET.steps").press_sequentially("4")
+    while not asked:
+        page.wait_for_timeout(50)
+    form(page, "task.BUDGET.evaluations").evaluate("item => { item.old = true; }")
+    asked[0].continue_()
+    page.wait_for_function("() => !document.querySelector('[name=\"task.BUDGET.evaluations\"]').old")
+    expect(form(page, "agent.BUDGET.steps")).to_be_focused()
+    page.keyboard.type("0")
+    page.keyboard.press("ArrowLeft")
+    form(page, "agent.BUDGET.steps").blur()
+    page.wait_for_function("() => !document.querySelector('#editor').hasAttribute('aria-busy')")
+    expect(page.locator("#text-pane .cm-content")).to_contain_text("BUDGET { steps: 40 }")
+    assert "BUDGET { evaluations: 7 }" in alice.text
+
+
 def test_a_wrong_value_is_refused_beside_its_field(alice) -> None:
     alice.editor(SPEC)
     page = alice.page

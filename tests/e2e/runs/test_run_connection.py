@@ -105,22 +105,63 @@ def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, beg
 def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.expected += ["503", "ERR_FAILED"]
-    begin(alice, HELLO)
-    ends(alice, "Succeeded")
-    page = alice.page
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page, said = alice.page, alice.page.locator(".detail-side > [role=alert]")
     page.route("**/*tab=records*", lambda route: route.fulfill(status=503, body="away"))
     page.click(".detail-side .tabs >> text=Records")
-    expect(page.locator("#pane [role=alert]")).to_contain_text("The server reported an error (503).")
+    expect(said).to_contain_text("The server reported an error (503).")
     assert "tab=records" not in page.url
+    with page.expect_response(lambda answer: answer.request.headers.get("hx-target") == "pane"):
+        answered_elsewhere(alice)  # the timeline below the message is drawn anew
+        ends(alice, "Succeeded")
     page.unroute("**/*tab=records*")
-    page.click("#pane button:has-text('Try again')")
+    said.get_by_role("button", name="Try again").click()
     expect(page.locator("#records .kind").first).to_be_visible()
+    expect(said).to_have_count(0)
     page.route("**/r/*/", lambda route: route.abort())
     page.locator("#records a").first.click()
     expect(page.locator("#record [role=alert]")).to_contain_text("The server cannot be reached.")
     page.unroute("**/r/*/")
     page.click("#record button:has-text('Try again')")
     expect(page.locator("#record .kind")).to_be_visible()
+
+
+def answered_elsewhere(alice: Any) -> None:
+    """The question of a run is answered in another window of the same person."""
+    window = alice.context.new_page()
+    window.goto(alice.page.url)
+    window.fill("#run-ask textarea", "word")
+    window.click("#run-ask button:has-text('Answer')")
+    window.close()
+
+
+def test_a_click_is_not_lost_where_the_page_is_drawn_anew_under_it(person: Person, begin: Begin) -> None:
+    """A press and its release meet the same element."""
+    alice = person(fresh=True)
+    page, sockets, asked = alice.page, [], []
+
+    def pass_on(socket: Any) -> None:
+        sockets.append(socket)
+        socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/runs/[^/]+/events"), pass_on)
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    table = page.locator("#pane details", has_text="Steps as a table")
+    page.evaluate("document.getElementById('pane').firstElementChild.dataset.old = 'yes'")
+    page.route("**/runs/*/", lambda route: asked.append(route))
+    sockets[-1].send(json.dumps({"type": "resync", "to": 1}))
+    while not asked:
+        page.wait_for_timeout(50)
+    table.locator("summary").hover()
+    page.mouse.down()
+    with page.expect_response("**/runs/*/"):
+        asked[0].continue_()
+    page.wait_for_timeout(100)  # it would be drawn by now
+    page.mouse.up()
+    expect(page.locator("#pane [data-old]")).to_have_count(0)
+    assert table.get_attribute("open") is not None
 
 
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
