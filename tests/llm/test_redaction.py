@@ -8,6 +8,7 @@ import html
 import json
 import re
 import shlex
+import zlib
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -205,10 +206,11 @@ def test_a_value_of_a_file_is_taken_out_in_every_disguise_that_is_promised(how: 
 @pytest.mark.parametrize(
     "disguise",
     [
-        lambda text: "-".join(text),
+        lambda text: "x".join(text),
         lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
-        lambda text: " ".join(str(ord(letter)) for letter in text),
-        lambda text: text[:5] + " " + text[5:],
+        lambda text: " ".join(str(ord(letter) + 1) for letter in text),
+        lambda text: zlib.compress(text.encode()).hex(),
+        lambda text: text[:5] + " and " + text[5:],
     ],
 )
 def test_disguises_of_a_programs_own_are_not_promised(disguise: Callable[[str], str]) -> None:

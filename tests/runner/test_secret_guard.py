@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+import disguises_kit
 from cli_kit import raw, spak
 from spak.commandline.commands import read_line
 from spak.commandline.world import Eyes, Seen
@@ -230,6 +231,7 @@ def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool)
         (b"\xff\0" + base64.b64encode(b"x" + PASSWORD.encode()), False),
         (b"\xff" + PASSWORD[::-1].encode() + b"\xfe", False),
         (b"\xff" + PASSWORD.encode().hex().encode(), False),
+        (disguises_kit.FORMS["hexdump -C"](PASSWORD.encode()).encode(), False),
     ],
 )
 def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: bytes, kept: bool) -> None:
@@ -381,6 +383,7 @@ AGENT Searcher LEVEL 5 {
     step errors: tool.run { cmd: "python3 leak.py" on_fail: continue }
     step copied: tool.read_file { path: "copy.md" output_var: seen }
     step coded: tool.run { cmd: "base64 copy.md" on_fail: continue }
+    step disguised: tool.run { cmd: "python3 forms.py backwards.txt" on_fail: continue }
     step nested: tool.run { cmd: "python3 nest.py" on_fail: continue }
     VALIDATOR PyTest { paths: ["test_leak.py"] }
     NEXT { success -> named  fail -> named }
@@ -399,6 +402,7 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
         "app/.env": f"PASSWORD={OTHER}-{OTHER}\n",
         "leak.py": "import sys; sys.exit(open('copy.md').read() * 3)\n",
         "backwards.txt": f"{OTHER}-{OTHER}"[::-1],
+        "forms.py": Path(disguises_kit.__file__).read_text(),
         "nest.py": "import os\nname = open('backwards.txt').read()[::-1] + '/.git'\nos.makedirs(name)\n"
         "open(name + '/config', 'w').write('[core]\\n fsmonitor = id\\n')\n",
         "test_names.py": "import pytest\nNAMES = [open('backwards.txt').read()[::-1]]\n"
@@ -423,6 +427,10 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in exported.read_text().splitlines()]
     outs = [str(line["body"]["out"]) for line in lines if "out" in line.get("body", {})]
     assert sum("[redacted:key]" in out for out in outs) >= 4, outs
+    disguised = next(out for out in outs if "hexdump -C:" in out)
+    for name, how in (disguises_kit.FORMS | disguises_kit.APART).items():
+        alone = disguises_kit.core(how(value.encode()))
+        assert f"{name}:\n" in disguised and not any(alone in disguises_kit.core(out) for out in outs), name
     assert value.encode() not in (kept / "workspace/packed.tar").read_bytes()
     assert spak(tmp_path, "replay", found["run"], "--json")[0] == 0
 

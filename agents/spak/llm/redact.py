@@ -1,8 +1,9 @@
 """Secrets taken out of texts before anything is hashed, stored or shown.
 
-Takes the secrets that are configured (in whatever usual encoding they turn up: plain, escaped, hex, base64 at
-any offset) and knows the shapes of well-known tokens and PEM blocks; gives the same text or JSON value with
-`[redacted:WHAT]` in their place. The same value gives the same result each time, and the result again itself.
+Takes the secrets that are configured and knows the shapes of well-known tokens and PEM blocks; gives the same
+text or JSON value with `[redacted:WHAT]` in their place. A secret is found in every usual encoding, by its
+forms here, which are also what a text that is not whole is cut by, and by spak.llm.disguises. The same value
+gives the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
 and the caller stores nothing. A password without a known shape is found if it is configured, or stands in a
 file of secrets whose values were given (`knowing`).
@@ -23,6 +24,7 @@ from urllib.parse import quote
 import re2
 
 from spak.errors import RunError
+from spak.llm.disguises import Disguises
 from spak.llm.secret import Secret
 from spak.secret_text import SHAPES
 
@@ -38,9 +40,6 @@ _GROUP, _GROUP_SIZE = 100, 8000
 
 MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
-
-MIN_SPLIT = 10
-"""Characters of a form that is looked for across the ends of lines; less would be found by chance."""
 
 MOST_FOUND = 500
 """Values of files that are kept in mind; of more, the first."""
@@ -106,7 +105,7 @@ _SHAPES = re2.compile(
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_forms", "_found", "_groups", "_plain", "_spaced")
+    __slots__ = ("_disguises", "_forms", "_found", "_groups", "_plain", "_spaced")
 
     def __init__(self, secrets: Iterable[Secret] = (), found: Iterable[str] = ()) -> None:
         """`found` are values of files: what is too short or too common among them is left in texts.
@@ -126,6 +125,7 @@ class Redactor:
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
         self._groups = tuple(_groups(self._forms))
+        self._disguises = Disguises((*self._plain, *self._found), is_distinctive)
         self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
     def __repr__(self) -> str:
@@ -139,14 +139,18 @@ class Redactor:
         """The text without secrets. Raises: RunError `llm.redaction`."""
         try:
             for _ in range(_ROUNDS):  # what is left on both sides of one may be another
+                before = text
                 known = self._known(text)
                 if known is not None:
                     text = known.sub(_KNOWN, text)
                 text = _SHAPES.sub(_stand_in, text)
-                if known is None or self._known(text) is None:
-                    break
-            else:
-                raise _failed("a secret is still there")
+                spans = self._disguises.spans(text)
+                for start, stop in reversed(spans):
+                    text = text[:start] + _KNOWN + text[stop:]
+                if text == before:
+                    return text
+            if self._known(text) is None and not self._disguises.spans(text):
+                return text
         except (
             AttributeError,
             TypeError,
@@ -157,24 +161,7 @@ class Redactor:
             re2.error,
         ) as error:
             raise _failed(type(error).__name__) from None
-        if self._known(text) is not None:
-            raise _failed("a secret is still there")
-        return self._joined(text)
-
-    def _joined(self, text: str) -> str:
-        """The same without what makes a form when the ends of lines in it are left out: `fold`, `base64`."""
-        if not self._groups or "\n" not in text:
-            return text
-        compact = _LINE_END.sub("", text)
-        known = self._known(compact)
-        spans = [] if known is None else [match.span() for match in known.finditer(compact)]
-        spans = [(start, stop) for start, stop in spans if stop - start >= MIN_SPLIT]
-        if not spans:
-            return text
-        kept = [at for at, letter in enumerate(text) if letter not in "\r\n"]
-        for start, stop in reversed(spans):
-            text = text[: kept[start]] + _KNOWN + text[kept[stop - 1] + 1 :]
-        return text
+        raise _failed("a secret is still there")
 
     def _known(self, text: str) -> re.Pattern[str] | None:
         """What finds the forms that stand in the text; None where none does, nearly always and fast."""
@@ -187,7 +174,9 @@ class Redactor:
 
     def holds(self, data: bytes) -> bool:
         """Whether a known secret stands in bytes of any kind, in one of the ways that it may be written."""
-        return any(finder.search(data) for finder, _ in self._groups)
+        return any(finder.search(data) for finder, _ in self._groups) or bool(
+            self._disguises.spans(data.decode("utf-8", "replace"))
+        )
 
     def value(self, value: Any) -> Any:
         """The JSON value with every text in it, member names too, without secrets.

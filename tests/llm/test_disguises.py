@@ -1,0 +1,114 @@
+"""Values are found however a program writes them, and nothing is found by chance."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from disguises_kit import APART, FORMS, How, core
+from spak.llm.redact import Redactor
+
+SIGNS = "+/=_-.!$&%@#(){}:;,<>~ '\"\\"
+VALUES = st.text(string.ascii_letters + string.digits + SIGNS, min_size=12, max_size=64).filter(
+    lambda value: value == value.strip() and len(core(value)) > 11 and not core(value).isalpha()
+    and not core(value).isdigit() and len(set(value)) > 5
+)  # fmt: skip
+AROUND = st.text(string.ascii_lowercase + "= \n", max_size=9)
+
+
+def check(value: str, how: How, before: str, after: str) -> None:
+    whole = how(f"{before}{value}{after}".encode())
+    redactor = Redactor().knowing([value])
+    found = redactor.text(f"it says\n{whole}\nand ends")
+    assert found.startswith("it says\n") and found.endswith("\nand ends"), found
+    alone = how(value.encode())
+    assert alone not in found and "[redacted:key]" in found, found
+    assert core(alone) not in core(found), found
+    assert redactor.text(found) == found
+
+
+@pytest.mark.parametrize("form", [*FORMS, *APART])
+@settings(max_examples=30, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(value=VALUES, before=AROUND, after=AROUND)
+def test_no_form_of_a_value_is_left(form: str, value: str, before: str, after: str) -> None:
+    check(value, (FORMS | APART)[form], before, after)
+
+
+NOT_SHORT = {"od", "od -x", "od -tx4", "hexdump", "folded"}
+
+
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - NOT_SHORT))
+@pytest.mark.parametrize("value", ["hunter22", "a-B3c_D4", "pa&sw%rd", "x'y\"z\\1w2_3"])
+def test_nor_of_one_of_eight_characters(form: str, value: str) -> None:
+    check(value, FORMS[form], "", "")
+
+
+@pytest.mark.parametrize(
+    "form", ["plain", "backwards", "rot13", "hex", "HEX", "od -An -tx1", "xxd", "hexdump -C"]
+)
+def test_nor_some_of_one_of_six(form: str) -> None:
+    check("a1-b2c", FORMS[form], "x = ", "\n")
+
+
+OF_BYTES = {"unicode, all", "unicode in braces", "unicode, eight", "html, all", "html in hex, all"}
+
+
+@pytest.mark.parametrize("value", ["Zürich-in-8-Tagen", "пароль-на-42-дня", "\U0001f511-key-of-the-9"])
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - OF_BYTES))
+def test_nor_of_one_beyond_ascii(form: str, value: str) -> None:
+    check(value, FORMS[form], "", "")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c-\\u043d\\u0430-42",
+        "&#1087;&#x430;&#1088;&#1086;&#1083;&#1100;-на-42",
+    ],
+)
+def test_letters_beyond_ascii_by_their_numbers(shown: str) -> None:
+    assert Redactor().knowing(["пароль-на-42"]).text(f"<{shown}>") == "<[redacted:key]>"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("abcdefg", "ABCDEFG a b c d e f g"),
+        ("inventory", "class Inventory: i-n-v-e-n-t-o-r-y"),
+        ("hunter2x", "hunter 2x"),
+        ("123456", " ".join(map(str, range(100)))),
+        ("12345678", " ".join(map("{:02x}".format, range(256)))),
+        ("abcdefgh", str(list(range(256)))),
+        ("2024010112", "2024-01-01 12:00:00"),
+        ("'localhost'", "http://localhost:8000"),
+        ("correcthorse", "correct horse"),
+        ("python-3.11", "Python 3, 11 of them"),
+    ],
+)
+def test_nothing_is_found_by_chance(value: str, text: str) -> None:
+    assert Redactor().knowing([value]).text(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "00000000: 6875 6e74  hu\n",
+        "%68%75",
+        "\\x68",
+        "&#104;",
+        "hunter",
+        "68 ",
+        "\\u0068\\n",
+        "0x",
+        "[redacted:key]",
+        "\x1b[m",
+    ],
+)
+def test_hostile_text_takes_no_longer(piece: str) -> None:
+    """Quadratic work on this much would take hours, and the suite's limit end it."""
+    redactor = Redactor().knowing(["hunter22-Kp3x"])
+    found = redactor.text(piece * 30_000 + "hunter%32%32-Kp3x")
+    assert found.count("[redacted:key]") >= 1 and redactor.text(found) == found
