@@ -280,18 +280,20 @@ subprocess.run(['git', '-C', 'n', 'update-index', '--add', '--cacheinfo', entry]
     assert not (barrier.place / "n/Makefile").exists()
 
 
-def test_an_approval_counts_for_the_permit_that_follows_it() -> None:
+def test_an_approval_counts_for_the_permit_that_rests_on_it() -> None:
     history = History()
     found = []
-    for kind, body in (
-        (Kind.PERMIT, {"act": "tool", "allow": "ask"}),
-        (Kind.APPROVAL, {}),
-        (Kind.OBSERVE, {}),
-        (Kind.PERMIT, {"act": "tool", "allow": True}),
-        (Kind.ACT, {"outcome": "exited"}),
-        (Kind.PERMIT, {"act": "tool", "allow": True}),
+    for kind, body, side in (
+        (Kind.PERMIT, {"act": "tool", "allow": "ask"}, {}),
+        (Kind.APPROVAL, {}, {}),
+        (Kind.OBSERVE, {}, {}),
+        (Kind.PERMIT, {"act": "tool", "allow": True}, {"signed": True}),
+        (Kind.ACT, {"outcome": "exited"}, {}),
+        (Kind.PERMIT, {"act": "tool", "allow": True}, {}),
+        (Kind.APPROVAL, {}, {}),
+        (Kind.PERMIT, {"act": "tool", "allow": False}, {"signed": True}),
     ):
-        history.feed(Record(kind, Authority.COMMIT, body))
+        history.feed(Record(kind, Authority.COMMIT, body, side=side))
         history = History.take_up({}, canon.loads(canon.dumps(history.kept())), lambda: ())
         found.append(history.approved)
-    assert found == [False, False, False, True, True, False]
+    assert found == [False, False, False, True, True, False, False, False]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from host_kit import reopen, start
 from spak import canon
 from spak.errors import RunError
+from spak.kernel.gate import Gate, Judged
 from spak.kernel.replay import replay
 from spak.ledger.verify import verify
 from spak.policy import approval
@@ -128,12 +129,12 @@ AGENT A LEVEL 2 {
 """
 
 
-def asking(folder: Path) -> Run:
+def asking(folder: Path, law: str = "") -> Run:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     public = approval.encoded(Ed25519PrivateKey.from_private_bytes(PRIVATE).public_key().public_bytes_raw())
     key = {"id": approval.key_id(public), "name": "alice", "public": public, "roles": ["approver"]}
-    return start(folder, ASKING, law="", keys=[key])
+    return start(folder, ASKING, law=law, keys=[key])
 
 
 def yes(held: Run, **changed: Any) -> dict[str, Any]:
@@ -166,4 +167,29 @@ def test_a_run_waits_for_an_approval_in_another_process_and_goes_on(tmp_path: Pa
     assert caught.value.code == "run.no_approval"
     found = replay(iter(all_records(again)))
     assert found.difference is None and found.state.summary == again.state.summary
+    again.close()
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_only_an_approval_that_holds_counts_for_what_it_permits(
+    tmp_path: Path, signed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The law permits the action by itself when the answer comes, as one with a clock in it may."""
+    run = asking(tmp_path)
+    assert run.advance("full_auto") == "waiting"
+    judge = Gate.judge
+    monkeypatch.setattr(Gate, "judge", lambda *given: cast(Judged, judge(*given))._replace(allow=True))
+    run.approve(yes(run) if signed else yes(run, run="another"))
+    assert run.pending().act == "tool" and run.history.approved is signed
+    run.close()
+
+
+def test_an_approval_still_counts_in_another_process(tmp_path: Path) -> None:
+    run = asking(tmp_path)
+    run.advance("full_auto")
+    run.approve(yes(run))
+    run.close()
+    again = reopen(tmp_path)
+    assert again.history.approved
+    assert again.advance("full_auto") == "ended" and again.state.status == "succeeded"
     again.close()

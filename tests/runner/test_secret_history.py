@@ -101,6 +101,36 @@ def test_a_merge_and_an_empty_repository(project: Path, tmp_path: Path) -> None:
     assert read(tmp_path) == () and secret_history.mark(tmp_path) == ()
 
 
+@pytest.mark.parametrize("commits", [True, False])
+@pytest.mark.parametrize("split", [True, False])
+def test_what_was_only_staged_is_found(project: Path, tmp_path: Path, commits: bool, split: bool) -> None:
+    folder = project if commits else tmp_path / "new"
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q")
+    for name, text in ((".env", "API_KEY=Only-staged-Yy71\n"), ("x.py", "API_KEY = 'of-code-Yy72'\n")):
+        (folder / name).write_text(text)
+        git(folder, "add", "-f", name)
+    if split:
+        git(folder, "update-index", "--split-index")
+    (folder / ".env").unlink()
+    found = read(folder)
+    assert "Only-staged-Yy71" in found and "of-code-Yy72" not in found and (FIRST in found) is commits
+    assert "Only-staged-Yy71" not in read(folder, (".env",))
+
+
+@pytest.mark.parametrize("content", [b"", b"DIRC\0\0\0\2\0\0\0\xff", b"x" * 100])
+def test_an_index_that_is_none_hides_no_history(project: Path, content: bytes) -> None:
+    (project / ".git/index").write_bytes(content)
+    assert set(ALL) <= set(read(project))
+
+
+def test_an_index_of_another_working_tree_is_read_too(project: Path, tmp_path: Path) -> None:
+    git(project, "worktree", "add", "-q", "--detach", str(tmp_path / "w"))
+    (tmp_path / "w/.env").write_text("API_KEY=Elsewhere-Yy73\n")
+    git(tmp_path / "w", "add", "-f", ".env")
+    assert "Elsewhere-Yy73" in read(project)
+
+
 def test_a_damaged_history_gives_what_can_be_read(project: Path) -> None:
     blob = (project / "blob").read_text()
     (project / ".git/objects" / blob[:2] / blob[2:]).unlink()

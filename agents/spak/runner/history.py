@@ -94,14 +94,13 @@ class History:
     """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
     others: OtherPrompts = field(default_factory=OtherPrompts)
     approved: bool = False
-    """Whether a person approved what was permitted last."""
+    """Whether what was permitted last rests on an approval that somebody signed."""
     refused: list[tuple[int, str, Trial]] = field(default_factory=list)
     """Answers of models that were no plan: record, task, and the trial that they count as. As `rows`, those
     since the snapshot."""
     _given: list[Mapping[str, Any]] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
     """By task: the number of its last row."""
-    _approving: bool = False
     _called: bool = False
     _planning: bool = False
     _written: Any = None
@@ -131,7 +130,7 @@ class History:
         made._skipped = bool(kept["given"])
         made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
         made._planning = bool(kept.get("planning"))
-        made.approved, made._approving = bool(kept.get("approved")), bool(kept.get("approving"))
+        made.approved = bool(kept.get("approved"))
         made.others = OtherPrompts(**kept["others"])
         made._earlier = earlier
         made.origins.before = lambda: made._all().origins
@@ -141,7 +140,6 @@ class History:
         """What a snapshot holds: all that later rows depend on and that does not grow with the run."""
         return {
             "approved": self.approved,
-            "approving": self._approving,
             "called": self._called,
             "given": self._skipped or bool(self._given),
             "measured": self._measured,
@@ -214,10 +212,8 @@ class History:
 
     def _hear(self, record: Record) -> None:
         """Keep what a tool wrote, once the kernel has committed its result."""
-        if record.kind == Kind.APPROVAL:
-            self._approving = True
-        elif record.kind == Kind.PERMIT:
-            self.approved, self._approving = self._approving and record.body.get("allow") is True, False
+        if record.kind == Kind.PERMIT:
+            self.approved = record.side.get("signed") is True and record.body.get("allow") is True
             self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
             self._planning = record.body.get("act") == "plan" and record.body.get("allow") is True
         elif record.kind == Kind.ACT:

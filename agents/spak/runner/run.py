@@ -401,7 +401,8 @@ class Run:
         self._append([*([] if written else [seen]), *commits])
 
     def _proof(self, judged: Judged) -> Mapping[str, Any]:
-        """The side note of a permit: the blob of its proof, or of what was missing for it."""
+        """The side note of a permit: the blob of its proof, or of what was missing for it, and whether an
+        approval that holds is among its facts."""
         assert self.rules.gate is not None
         text = self.rules.gate.explanation(judged)
         digest = self._proofs.get(text)
@@ -409,7 +410,8 @@ class Run:
             if len(self._proofs) >= PROOFS:
                 self._proofs.clear()
             digest = self._proofs[text] = self.ledger.blobs.put(text)
-        return {"proof": digest}
+        signed = any(name == "signed_approval" for name, _ in judged.facts)
+        return {"proof": digest, "signed": True} if signed else {"proof": digest}
 
     def _proven(self, record: Record, judged: Mapping[str, Judged]) -> Record:
         """A commit that a crash cut off, with its proof beside it if it is a permit."""

@@ -4,7 +4,8 @@ has another value today. `git show HASH`, `git log -p` and whoever reads `.git/o
 Takes a Call for the workspace; gives the values, and a mark that differs when objects came from elsewhere.
 git lists the history in the sandbox, without settings or hooks of the repository; nothing is written. It is
 bounded: the newest COMMITS commits that a ref or a log of git leads to, FILES states of files, BYTES in all.
-What no commit held (a file that was only staged), and repositories below the top, are not read (ADR 0047).
+What is staged is read too. Repositories below the top, and what was staged once and in no commit, are not
+(ADR 0047).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def values(call: Call, shown: Collection[str] = ()) -> tuple[str, ...]:
     """The values, of each file in turn, the shortest first. `shown` are patterns of paths that are no
     secrets. Raises: Cancelled."""
     tips = repository.tips(call.workspace)
-    if not tips:
+    if not tips and not (call.workspace / repository.GIT / "index").is_file():
         return ()
     order = {
         "tips": sorted(tips), "secret": places.SECRET_PATHS, "commits": COMMITS, "most": FILES,

@@ -3,16 +3,16 @@
 Takes one JSON object on standard input; prints one: the commit, its tree and files, or a code with a hint.
 With `tree` it says which tree a commit of all files would have, with `list` which trees the commits have
 that lead to new values of refs, and those of commits that branches were moved to, with `tips` what stood in
-files of secrets in the commits below them, with `push` the pack of what a commit has and another repository
-has not; all four commit nothing and work in a workspace that is read-only. `at` names the folder of a
-repository below the top, `work` that of its files.
+files of secrets in the commits below them and in the index, with `push` the pack of what a commit has and
+another repository has not; all four commit nothing and work in a workspace that is read-only. `at` names
+the folder of a repository below the top, `work` that of its files.
 Standard library only. The text runs under the toolchain's Python, isolated, with the workspace at /ws.
 """
 
 from __future__ import annotations
 
 GUEST = r"""
-import base64, json, os, re, subprocess, sys, threading
+import base64, json, os, re, shutil, subprocess, sys, threading
 
 MAX_SHOWN = 200
 order = json.load(sys.stdin)
@@ -94,10 +94,29 @@ def rows_of_history(tips, whole=False):
     if whole and said.returncode:
         stop("failed", "git log cannot list all new commits", "is it sound, and no partial clone?")
 
-# Hashes of what stood in files of secrets, the newest first, each with one of its paths.
+# What is staged in any working tree: mode, hash and path of each file. An index that cannot be read has none.
+def staged():
+    worktrees = dot + "/worktrees"
+    others = sorted(os.listdir(worktrees))[:20] if os.path.isdir(worktrees) else ()
+    for folder in (dot, *(worktrees + "/" + name for name in others)):
+        names = os.listdir(folder) if os.path.isfile(folder + "/index") else ()
+        for name in names:
+            copied = name == "index" or name.startswith("sharedindex.")
+            if copied and os.path.isfile(folder + "/" + name):
+                shutil.copyfile(folder + "/" + name, own + "/" + name)
+        words = ("ls-files", "--stage", "-z")
+        done = subprocess.run([order["git"], *words], cwd=ws, env=env, capture_output=True) if names else None
+        for row in parts(done.stdout) if done and not done.returncode else ():
+            about, path = row.split(b"\t", 1)
+            yield *about.split()[:2], path
+
+# Hashes of what stood in files of secrets, what is staged and the newest first, each with one of its paths.
 def secrets_of_history():
     pattern, asked, found = re.compile(order["secret"], re.I | re.S), {}, {}
-    for (old_mode, mode, old, new, *_), path in rows_of_history(order["tips"]):
+    for kind, value, path in staged():
+        if kind.startswith(b"100") and pattern.fullmatch(text(path)):
+            found.setdefault(value, path)
+    for (old_mode, mode, old, new, *_), path in rows_of_history(order["tips"]) if order["tips"] else ():
         if path not in asked:
             asked[path] = pattern.fullmatch(text(path)) is not None
         for kind, value in ((mode, new), (old_mode, old)) if asked[path] else ():
