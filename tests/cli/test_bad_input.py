@@ -312,3 +312,16 @@ def test_the_question_may_be_asked_in_any_script(cli: Cli, tmp_path: Path) -> No
     assert "言葉 ☃" in cli("run", "ask.spak", "--json").out
     plain = cli("run", "ask.spak", env={"PYTHONIOENCODING": "ascii"})
     assert plain.code == 4
+
+
+def test_what_python_says_of_a_source_that_is_judged_is_not_printed() -> None:
+    """Python 3.12 and later warn of `'\\d'` in `python3 -c "re.split('\\d', x)"` while the line is judged."""
+    program = (
+        "import spak.cli, warnings\n"
+        "for source in '<unknown>', 'of_the_user.py':\n"
+        "    warnings.warn_explicit(f'in {source}', SyntaxWarning, source, 1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S, check=True
+    )
+    assert done.stderr.splitlines() == ["of_the_user.py:1: SyntaxWarning: in of_the_user.py"]
