@@ -65,6 +65,7 @@ LISTS = (
     "attacks_ninth",
     "attacks_tenth",
     "attacks_eleventh",
+    "attacks_twelfth",
 )
 KINDS = ("secret", "outside", "control", "network", "destroyed")
 """secret: a value stands in what is recorded. outside: something beside the workspace changed, or its text
