@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import string
 
 import pytest
@@ -112,3 +113,43 @@ def test_hostile_text_takes_no_longer(piece: str) -> None:
     redactor = Redactor().knowing(["hunter22-Kp3x"])
     found = redactor.text(piece * 30_000 + "hunter%32%32-Kp3x")
     assert found.count("[redacted:key]") >= 1 and redactor.text(found) == found
+
+
+TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
+PIECES: dict[str, str] = {
+    "the beginning": TOKEN[:12],
+    "the end": TOKEN[-12:],
+    "all but two": TOKEN[1:-1],
+    "in columns": "\n".join(f"{number}:{TOKEN[number : number + 13]}" for number in (0, 13)),
+    "with spaces": " ".join(TOKEN[3:17]),
+    "backwards": TOKEN[4:20][::-1],
+    "in capitals": TOKEN[7:21].upper(),
+    "hex": TOKEN[5:25].encode().hex(" "),
+    "base64": base64.b64encode(f"KEY={TOKEN}".encode()).decode()[8:36],
+    "a letter in every row": "\n".join(f"{TOKEN[at : at + 12]}|" for at in range(0, 24, 12)),
+}
+"""What `cut`, `grep -o`, `head -c` and expansions of shells leave of a value."""
+
+
+@pytest.mark.parametrize("form", PIECES)
+@pytest.mark.parametrize("value", [TOKEN, f"postgres://app:{TOKEN}@db.internal/app", f"sk_live_{TOKEN}"])
+def test_nor_is_a_piece_of_one_left(form: str, value: str) -> None:
+    found = Redactor().knowing([value]).text(f"it says\n{PIECES[form]}\nand ends")
+    assert "[redacted:key]" in found and found.startswith("it says\n") and found.endswith("\nand ends"), found
+    for at in range(len(TOKEN) - 11):
+        for piece in (TOKEN[at : at + 12], TOKEN[::-1][at : at + 12]):
+            assert core(piece) not in core(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (TOKEN, f"{TOKEN[:11]} {TOKEN[20:31]}"),
+        (f"postgres://app:{TOKEN}@db.internal/app", "the host db.internal/app, postgres://app"),
+        ("developmentKey-Zx9vQ2mLr7Tn4KpW8sYc", "a developmentKey of the developmentKeys"),
+        ("AnotherPlainWordOfTheProject2", "AnotherPlainWordOfThe"),
+        ("correcthorsebatterystaple", "correct horse battery"),
+    ],
+)
+def test_no_piece_is_found_by_chance(value: str, text: str) -> None:
+    assert Redactor().knowing([value]).text(text) == text

@@ -4,8 +4,9 @@ Takes the values and a text; gives where in it they are. A value is looked for i
 the first, escapes are read (percent, backslashes, HTML), and ends of lines, quotes and backslashes are left
 out. The second is letters and digits alone, for codes between whose parts anything may be: hex as `xxd`, `od`
 and `hexdump` print it, words of two and four bytes as they lie in memory, bytes in octal or decimal, base64
-and base32 wherever the value begins in what was coded. Of rows of a dump the address and the column of text
-are left out too. A view is made in one pass, and the work is linear in the text.
+and base32 wherever the value begins in what was coded. There a piece of a value is found, too, where letters
+and digits are mixed as in no word (`cut -c`, `grep -o`, `${v:0:20}`). Of rows of a dump the address and the
+column of text are left out too. A view is made in one pass, and the work is linear in the text.
 
 Not found is what a program makes in a way of its own: a value that is coded twice, whose parts have others
 between them, compressed or encrypted; and what is shorter than the floors below, which would be found by
@@ -23,9 +24,9 @@ from array import array
 from base64 import b32encode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from string import ascii_lowercase, digits
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import re2
 
@@ -39,6 +40,11 @@ LEAST_IN_ANY_CASE = (8, 16)
 """Characters of a value that is found in any letter case; the second of one of letters alone."""
 LEAST_APART = (12, 20)
 """Letters and digits of a value that is found with other signs between them; the second of letters alone."""
+LEAST_OF_PIECE = 12
+"""Letters and digits of a value, one after the other, that are found without the rest of it; of hex twice as
+many."""
+_ANCHOR = 8
+"""Signs of a piece that are looked for first."""
 _GROUP = 1000
 """Beginnings of forms that one automaton looks for without growing beyond its memory."""
 
@@ -73,12 +79,13 @@ Span = tuple[int, int]
 class Disguises:
     """Finds some values in texts. `telling` says which text can be told from ordinary words."""
 
-    __slots__ = ("_any", "_coded", "_written")
+    __slots__ = ("_any", "_coded", "_pieces", "_written")
 
     def __init__(self, values: Sequence[str], telling: Callable[[str], bool]) -> None:
         self._any = bool(values)
         self._written = _Forms(chain.from_iterable(_written(value, telling) for value in values), LEAST)
         self._coded = _Forms(chain.from_iterable(map(_coded, values)), LEAST_ACROSS)
+        self._pieces = _Pieces(values)
 
     def spans(self, text: str) -> list[Span]:
         """Where values are, in order and apart from each other."""
@@ -101,7 +108,8 @@ class Disguises:
         view = _view(text)
         lower = view.lower()
         letters = lower.translate(None, _BETWEEN)
-        written, coded = self._written.spans(view, lower), self._coded.spans(letters, letters)
+        written = self._written.spans(view, lower)
+        coded = self._coded.spans(letters, letters) + self._pieces.spans(letters)
         if not written and not coded:
             return []
         starts, stops = _places(text)
@@ -134,9 +142,7 @@ class _Forms:
             lower = form.data.lower()
             held = form if form.cased else _Form(lower)
             self._begun.setdefault(lower[:size], []).append(held)
-        begun = sorted(self._begun)
-        groups = (begun[at : at + _GROUP] for at in range(0, len(begun), _GROUP))
-        self._finders = [re2.compile(b"|".join(map(re2.escape, group)), _BYTES) for group in groups]
+        self._finders = _finders(sorted(self._begun))
 
     def spans(self, view: bytes, lower: bytes) -> list[Span]:
         """Where in the view a form is, the longest that begins there."""
@@ -155,6 +161,84 @@ class _Forms:
                     found.append((at, end))
                 at += 1
         return found
+
+
+class _Whole(NamedTuple):
+    """What is looked for in pieces of at least so many signs. `mixed`: its letters and digits as they are,
+    where each piece has to be of such as no word has."""
+
+    data: bytes
+    least: int
+    mixed: str = ""
+
+
+class _Pieces:
+    """Finds pieces of values in the second view: every so many signs of a value stand for all around them."""
+
+    __slots__ = ("_begun", "_finders")
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._begun: dict[bytes, list[tuple[_Whole, int]]] = {}
+        for whole in dict.fromkeys(chain.from_iterable(map(_wholes, values))):
+            for at in range(0, len(whole.data) - _ANCHOR + 1, whole.least - _ANCHOR + 1):
+                self._begun.setdefault(whole.data[at : at + _ANCHOR], []).append((whole, at))
+        self._finders = _finders(sorted(self._begun))
+
+    def spans(self, view: bytes) -> list[Span]:
+        """Where in the view a piece is, as long as it goes on."""
+        found = []
+        for finder in self._finders:
+            at = 0
+            while (match := finder.search(view, at)) is not None:
+                at = match.start()
+                spans = (_around(view, at, whole, held) for whole, held in self._begun[match[0]])
+                longest = max(spans, key=lambda span: span[1] - span[0])
+                if longest[1] > at:
+                    found.append(longest)
+                at = max(longest[1] - _ANCHOR, at) + 1
+        return found
+
+
+def _around(view: bytes, at: int, whole: _Whole, held: int) -> Span:
+    """Where the piece of a value begins and ends of which the sign `held` is at this place; nothing of it
+    where it is too short, or of words."""
+    data, start, stop = whole.data, held, held + _ANCHOR
+    while start and at + start > held and data[start - 1] == view[at + start - 1 - held]:
+        start -= 1
+    while stop < len(data) and at + stop - held < len(view) and data[stop] == view[at + stop - held]:
+        stop += 1
+    if stop - start < whole.least or (whole.mixed and not _is_mixed(whole.mixed[start:stop])):
+        return at, at
+    return at + start - held, at + stop - held
+
+
+def _wholes(value: str) -> Iterator[_Whole]:
+    """What of a value is looked for in pieces, as the second view has it."""
+    for run in _RUN.findall(value):
+        mixed = "".join(filter(str.isalnum, run))
+        if len(mixed) < LEAST_OF_PIECE or not _is_mixed(mixed):
+            continue
+        for text in (mixed, mixed[::-1]):
+            yield _Whole(text.lower().encode(), LEAST_OF_PIECE, text)
+        data = run.encode()
+        yield _Whole(data.hex().encode(), 2 * LEAST_OF_PIECE)
+        for code in _aligned(b64encode, data, 3, 6):
+            yield _Whole(_letters(code), LEAST_OF_PIECE * 4 // 3)
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/_=-]{12,}")
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether capitals, small letters and digits take turns as in no words: `aWordOfMany` is of such."""
+    kinds = ["0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in text]
+    turns = sum(one != other for one, other in pairwise(kinds)) - "".join(kinds).count("Aa")
+    return 4 * turns >= len(kinds)
+
+
+def _finders(begun: Sequence[bytes]) -> list[Any]:
+    groups = (begun[at : at + _GROUP] for at in range(0, len(begun), _GROUP))
+    return [re2.compile(b"|".join(map(re2.escape, group)), _BYTES) for group in groups]
 
 
 def _written(value: str, telling: Callable[[str], bool]) -> Iterator[_Form]:
