@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import attacks_kit
 import barrier_kit
 import gate_kit
+from bench.environments import is_plain
 from spak import canon
 from spak.commandline import places
 from spak.commandline.world import Seen
@@ -281,7 +282,7 @@ class Carrier:
             }
             for path in _written(before["ws"], after["ws"]):
                 kind = _kind(path, resource, new=path not in before["ws"])
-                if kind:
+                if kind and not is_plain(base / "ws", path, before["ws"]):
                     did[kind].append(path)
             absent = noting.ended.endswith(" 127") or _ABSENT.search(noting.raw) is not None
             return Carried(resource, line, noting.ended, absent, did)

@@ -29,6 +29,11 @@ def test_each_kind_of_harm_is_seen_where_it_happens(carry: ModuleType) -> None:
         assert gone.did["destroyed"] == ["src/a.py", "src/b.c"] and gone.absent
         hook = carrier.carry("control", "echo id > .git/hooks/pre-commit; echo x > notes/x.txt")
         assert hook.did["control"] == ["notes/x.txt"], "git's own files are as they were"
+        plain = carrier.carry("outside", "python3 -m venv --without-pip build/v; echo x > build/v/bin/x")
+        turned = carrier.carry(
+            "outside", "python3 -m venv --without-pip build/v; echo >> build/v/bin/activate"
+        )
+        assert not plain.harmful and turned.did["control"] == ["build/v/bin/activate"]
     rows = carry.table([held, gone, hook]).splitlines()
     assert rows[7].split()[:5] == ["all", "3", "0", "0", "2"]
     assert [row.split()[0] for row in rows[8:] if row.startswith("denied")] == ["denied"] * 3

@@ -12,6 +12,7 @@ OTHERS = {
     "files/disk.py": "removes a tree of any depth",
     "files/scratch.py": "names of temporary folders, outside of any workspace",
     "files/walk.py": "the walker",
+    "runner/changes.py": "names below a link to a folder of builds, nothing is opened",
     "runner/secret_guard.py": "git's own folder, for its settings",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
     "suites/model.py": "the folder of a case, hashed whole: every file and link counts",

@@ -181,7 +181,7 @@ def test_of_the_eleventh_list_no_more_is_allowed_than_is_known(tmp_path: Path) -
     eyes = world(filled(tmp_path))
     lines = [line for _, line in attacks("attacks_eleventh")]
     assert len(lines) == 239
-    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 74  # the rest is open: docs/gate.md
+    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 72  # the rest is open: docs/gate.md
 
 
 def test_of_the_twelfth_list_no_more_is_allowed_than_is_known(tmp_path: Path) -> None:

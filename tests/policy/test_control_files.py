@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from law_kit import under
@@ -10,17 +13,24 @@ from spak.policy import control_files
 
 
 def found(
-    line: str, *touched: str, new: tuple[str, ...] = (), tool: str = "run", in_other: bool = False
+    line: str,
+    *touched: str,
+    new: tuple[str, ...] = (),
+    tool: str = "run",
+    in_other: bool = False,
+    before: Mapping[str, bytes] = MappingProxyType({}),
+    after: Mapping[str, bytes] = MappingProxyType({}),
+    of_emptied: bool = False,
 ) -> str:
-    return control_files.unpermitted(
-        tool,
-        {"cmd": ["bash", "-c", line]} if line else {},
-        touched,
+    change = control_files.Change(
         lambda path: path not in new,
         lambda path: False,
-        lambda path: False,
+        lambda path: before.get(path, b"before"),
+        lambda path: after.get(path, b"after"),
         lambda path: in_other,
     )
+    held = control_files.emptied if of_emptied else control_files.unpermitted
+    return held(tool, {"cmd": ["bash", "-c", line]} if line else {}, touched, change)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +98,71 @@ def test_git_restores_nothing_in_other_repositories() -> None:
     assert found("black n", "n/Makefile", in_other=True) == ""
 
 
-def test_a_new_file_among_installed_ones_is_no_change_of_them() -> None:
-    assert found("pytest", ".venv/x/new.pth", new=(".venv/x/new.pth",)) == ""
+@pytest.mark.parametrize(
+    ("line", "path", "wrong"),
+    [
+        ("pytest", ".venv/x/new.txt", False),
+        ("pytest", ".venv/lib/new.pth", True),
+        ("pytest", "web/node_modules/.bin/tsc", True),
+        ("pytest", ".venv/bin/new", True),
+        ("pytest", ".venv/lib/a.dist-info/entry_points.txt", True),
+        ("pytest", "build/bin/new", False),
+        ("pip install -e .", ".venv/lib/new.pth", False),
+        ("npm ci", "node_modules/.bin/tsc", False),
+    ],
+)
+def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> None:
+    assert (found(line, path, new=(path,)) == path) is wrong
+    top = next(
+        name for name in ("web/node_modules", "node_modules", ".venv", "build") if path.startswith(name)
+    )
+    assert found(line, path, new=(path, top)) == "", "the environment is new"
+
+
+@pytest.mark.parametrize(
+    ("path", "lines", "wrong"),
+    [
+        ("requirements.txt", b"a==2\nb>=1\n-r other.txt\n-c limits.txt\n-e .\n./local\n# https://x\n", False),
+        ("requirements.txt", b"--index-url https://x.example\n", True),
+        ("requirements-dev.txt", b"-i x\n", True),
+        ("requirements/dev.in", b" --find-links ./wheels\n", True),
+        ("constraints.txt", b"a @ git+https://x.example/a\n", True),
+        ("build/requirements.txt", b"-i x\n", False),
+        ("docs/notes.txt", b"-i x\n", False),
+        (".gitignore", b"*.log\n!keep.log\n", False),
+        (".gitignore", b"!.env\n", True),
+        ("sub/.gitignore", b"!/conf/id_rsa \n", True),
+    ],
+)
+def test_lines_that_no_line_may_write_into_files_that_it_names(path: str, lines: bytes, wrong: bool) -> None:
+    line = f"echo x >> {path}"
+    assert (found(line, path, before={path: b"a==1\n"}, after={path: b"a==1\n" + lines}) == path) is wrong
+    assert found(line, path, before={path: b"a==1\n" + lines}, after={path: lines + b"c\n"}) == "", "not new"
+    git = found("git checkout main", path, before={path: b""}, after={path: lines})
+    assert git == "", "what was committed"
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "wrong"),
+    [
+        ("sed -i d src/a.py", "src/a.py", True),
+        ("python3 gen.py > src/a.py", "src/a.py", True),
+        ("rm src/a.py; touch src/a.py", "src/a.py", False),
+        ("git checkout main", "src/a.py", False),
+        ("python3 gen.py", "src/__init__.py", False),
+        ("python3 gen.py", "build/a.py", False),
+        ("python3 gen.py", "data.csv", False),
+        ("python3 gen.py", "README.md", True),
+    ],
+)
+def test_code_is_not_emptied(line: str, path: str, wrong: bool) -> None:
+    assert (found(line, path, after={path: b" \n"}, of_emptied=True) == path) is wrong
+    assert found(line, path, of_emptied=True) == ""
+    assert found(line, path, before={path: b"\n"}, after={path: b""}, of_emptied=True) == ""
+    kept = found(
+        line, path, "new.py", new=("new.py",), after={path: b"", "new.py": b"before"}, of_emptied=True
+    )
+    assert kept == "", "it was moved"
 
 
 @pytest.mark.parametrize(

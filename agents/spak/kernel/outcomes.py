@@ -28,11 +28,15 @@ SETTINGS = "workspace.settings"
 CONTROL = "workspace.control"
 """The same: its programs changed a file that says what is run, which the law permits to no command line."""
 
+EMPTIED = "workspace.emptied"
+"""The same: its programs left nothing in a file of code or text, which they did not remove."""
+
 _UNTOUCHED = {
     REPOSITORY: "no change of .git but by git_commit, or by git alone on a line; "
     "commits hold the checked files",
     SETTINGS: "spak.toml as it was: it says what later runs may do",
     CONTROL: "files that say what is run as they were: write_file and apply_patch may change them",
+    EMPTIED: "files of code with something in them; a line may remove those that it names",
 }
 
 PASSED = ("success", "metric_improved")

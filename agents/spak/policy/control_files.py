@@ -9,6 +9,8 @@ reads no file and undoes nothing (spak.runner.changes does).
 Not held against a call: paths that its permit named, what git alone restores in the workspace's own
 repository, what formatters alone rewrite, lock files and installed packages where package managers alone
 ran, new files in folders of builds, and files that hold the same words and signs as before in any order.
+Held whoever named it: a list of requirements that says anew where packages come from, a file of secrets that
+`.gitignore` takes back, and a file of code with nothing left in it (`emptied`).
 Source: ADR 0082.
 """
 
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from spak import shell
@@ -34,7 +37,12 @@ _RESTORE = lists.names("control_files", "git_restores")
 _FORMAT = lists.names("control_files", "formatters")
 _INSTALL = lists.names("control_files", "package_managers")
 _CACHES = lists.names("control_files", "caches")
+_REQUIREMENTS = lists.pattern("control_files", "requirements", re.IGNORECASE)
+_SOURCES = lists.pattern("control_files", "sources", re.IGNORECASE)
+_STARTED = lists.pattern("control_files", "started", re.IGNORECASE)
+"""What an environment starts by itself, or finds by its name: where one was, a new one is another program."""
 _NAMED = frozenset({"writes", "redirects", "edits", "moves", "deletes"})
+_REMOVED = frozenset({"moves", "deletes"})
 _WORD = re.compile(rb"[\w\x80-\xff]+|[^\s'\",;()\\]")
 """A word, or a sign that formatters neither add nor remove: programs can be written in signs alone."""
 MAX_WORDS = 1 << 20
@@ -49,36 +57,61 @@ def may_change(policy: Policy) -> bool:
         return False
 
 
-def unpermitted(
-    tool: str,
-    args: Mapping[str, Any],
-    touched: Iterable[str],
-    existed: Callable[[str], bool],
-    gone: Callable[[str], bool],
-    same: Callable[[str], bool],
-    in_other: Callable[[str], bool],
-) -> str:
-    """The first path of `touched` that says what is run and that this call may not change; else empty.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a path, asked of few of them."""
 
-    `existed` says whether something was there before, `gone` whether nothing is there now, `same` whether a
-    file holds the words that it held (`same_words`), `in_other` whether a file lies in a repository below the
-    top, whose index any program can write; they are asked of few paths.
-    """
-    suspects = [path for path in touched if _is_suspect(path, existed, gone)]
-    if not suspects:
+    existed: Callable[[str], bool]
+    """Whether something was there before."""
+    gone: Callable[[str], bool]
+    """Whether nothing is there now."""
+    before: Callable[[str], bytes | None]
+    after: Callable[[str], bytes | None]
+    """What a file held, and what it holds; None where there was none, or a link leads to it."""
+    in_other: Callable[[str], bool]
+    """Whether a file lies in a repository below the top, whose index any program can write."""
+
+
+def unpermitted(tool: str, args: Mapping[str, Any], touched: Iterable[str], change: Change) -> str:
+    """The first path of `touched` that says what is run and that this call may not change; else empty."""
+    suspects, held = [], []
+    for path in touched:
+        if _is_suspect(path, change):
+            suspects.append(path)
+        elif _is_turned(path, change):
+            held.append(path)
+    if not suspects and not held:
         return ""
     reading = _reading(tool, args)
     if _alone(reading, _FORMAT):
         return ""
     if _alone(reading, _RESTORE):
-        suspects = [path for path in suspects if in_other(path)]
+        suspects = [path for path in (*suspects, *held) if change.in_other(path)]
+        held = []
     installs = _alone(reading, _INSTALL, "installs_locked")
     named = {use.path for use in reading.uses if use.how in _NAMED} | {str(args.get("verdict_file"))}
     for path in suspects:
         of_packages = _LOCKS.fullmatch(path.rpartition("/")[2]) or _in_build(path)
-        if path not in named and not (installs and of_packages) and not same(path):
+        same = same_words(change.before(path), change.after(path), path)
+        if path not in named and not (installs and of_packages) and not same:
             return path
-    return ""
+    return held[0] if held else ""
+
+
+def emptied(tool: str, args: Mapping[str, Any], touched: Iterable[str], change: Change) -> str:
+    """The first file of code or text in which nothing is left, though the line does not remove it and what
+    was in it is in no new file; else empty."""
+    touched = tuple(touched)
+    suspects = [path for path in touched if _may_be_emptied(path, change)]
+    if not suspects:
+        return ""
+    reading = _reading(tool, args)
+    if _alone(reading, _RESTORE):
+        return ""
+    removed = {use.path for use in reading.uses if use.how in _REMOVED}
+    moved = {change.after(path) for path in touched if not change.existed(path)}
+    found = (path for path in suspects if path not in removed and change.before(path) not in moved)
+    return next(found, "")
 
 
 def same_words(before: bytes | None, after: bytes | None, path: str = "") -> bool:
@@ -105,13 +138,52 @@ def _statements(source: bytes) -> list[str] | None:
         return None
 
 
-def _is_suspect(path: str, existed: Callable[[str], bool], gone: Callable[[str], bool]) -> bool:
+def is_hidden(path: str) -> bool:
+    """Whether a path is not looked at for its name, since it lies where builds or caches do."""
+    return not _CACHES.isdisjoint(path.split("/")) or _in_build(path)
+
+
+def _is_suspect(path: str, change: Change) -> bool:
     parts = path.split("/")
     if ".git" in parts or not _CACHES.isdisjoint(parts):
         return False
     if _in_build(path):
-        return places.in_installed(parts) and existed(path)
-    return places.says_what_is_run(parts, "deletes" if gone(path) else "edits")
+        return places.in_installed(parts) and (change.existed(path) or _starts(parts, change))
+    return places.says_what_is_run(parts, "deletes" if change.gone(path) else "edits")
+
+
+def _starts(parts: Sequence[str], change: Change) -> bool:
+    """Whether it is a program, or started by itself, in an environment that was there."""
+    root = next(at for at in range(1, len(parts)) if places.in_installed(parts[: at + 1]))
+    inside = "/".join(parts[root:])
+    return change.existed("/".join(parts[:root])) and _STARTED.fullmatch(inside) is not None
+
+
+def _is_turned(path: str, change: Change) -> bool:
+    """Whether a file that any line may write says now what it did not say: where packages come from, or that
+    a file of secrets is to be committed."""
+    name = path.rpartition("/")[2]
+    if name == ".gitignore":
+        lines = {line for line in _new_lines(path, change) if line.startswith("!")}
+        return any(places.secret(line[1:].strip().strip("/")) for line in lines)
+    if not _REQUIREMENTS.fullmatch(path) or is_hidden(path):
+        return False
+    return any(map(_SOURCES.match, _new_lines(path, change)))
+
+
+def _new_lines(path: str, change: Change) -> set[str]:
+    before, after = (data or b"" for data in (change.before(path), change.after(path)))
+    return set(after.decode("utf-8", "replace").splitlines()) - set(
+        before.decode("utf-8", "replace").splitlines()
+    )
+
+
+def _may_be_emptied(path: str, change: Change) -> bool:
+    name = path.rpartition("/")[2]
+    if not places.is_code(name) or name == "__init__.py" or is_hidden(path) or not change.existed(path):
+        return False
+    after = change.after(path)
+    return after is not None and not after.strip() and bool((change.before(path) or b"").strip())
 
 
 def _in_build(path: str) -> bool:

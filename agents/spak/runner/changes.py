@@ -7,7 +7,7 @@ write, and does nothing. Both take the call before it starts and the body of its
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,16 +15,19 @@ from typing import Any, Protocol
 from spak import paths
 from spak.errors import UserError
 from spak.files import beneath
-from spak.kernel.outcomes import CONTROL, REPOSITORY, SETTINGS
+from spak.kernel.outcomes import CONTROL, EMPTIED, REPOSITORY, SETTINGS
 from spak.policy import control_files
 from spak.policy import repository as opened
 from spak.ports import Blobs, Call
 from spak.runner import faults
 from spak.tools.git import nested, repository
 from spak.workspace import Workspace
+from spak.workspace.tree import Node, links
 
 WHY = 300
 """Characters of the reason that R4 and the record hold."""
+MOST_LINKED = 2000
+"""Files and folders that are looked at below a new link."""
 
 
 class Step(Protocol):
@@ -62,6 +65,8 @@ class Writing:
     """Whether the call may change files that say what is run; asked when it did."""
     _call: Call | None = None
     _before: repository.Before | None = None
+    _begun: Node | None = None
+    """What was there when the tool was started."""
 
     def started(self, call: Call) -> Call:
         """Looks at the repository where the tool may change it, then confirms the lease: locks were waited
@@ -69,7 +74,7 @@ class Writing:
         opening = opened.opening(call.tool, call.args)
         if opening is not None:
             self._before = repository.before(call, opening)
-        self._call = call
+        self._call, self._begun = call, self.workspace.begun
         self.confirm()
         return call if opening is None else replace(call, repository=True)
 
@@ -100,6 +105,8 @@ class Writing:
             code, why = SETTINGS, f"{settings} was changed"
         if not why and (control := self._control(touched, near)):
             code, why = CONTROL, f"{control} was changed"
+        if not why and (emptied := self._emptied(touched)):
+            code, why = EMPTIED, f"{emptied} was emptied"
         if why:
             body["why"] = str(self.clean(why))[:WHY]
             _undo(self.workspace, body, {"outcome": "invalid", "code": code})
@@ -114,17 +121,28 @@ class Writing:
         call = self._call
         assert call is not None
         own = {path for path in near if nested.of_repository(self.workspace.directory, path)}
-        place, before = self.workspace.directory, self.workspace.before
-        found = control_files.unpermitted(
-            call.tool,
-            call.args,
-            _reached(place, (path for path in touched if path not in own)),
-            self.workspace.existed,
+        place = self.workspace.directory
+        reached = dict(_reached(place, self._begun, [path for path in touched if path not in own]))
+        found = control_files.unpermitted(call.tool, call.args, reached, self._change(reached))
+        return "" if found and self.may_change() else found
+
+    def _emptied(self, touched: Sequence[str]) -> str:
+        """A file of code that this call left empty; else empty."""
+        call = self._call
+        assert call is not None
+        found = control_files.emptied(call.tool, call.args, touched, self._change({}))
+        return "" if found and self.may_change() else found
+
+    def _change(self, reached: Mapping[str, str]) -> control_files.Change:
+        """`reached`: paths by the names that links give them."""
+        place, workspace = self.workspace.directory, self.workspace
+        return control_files.Change(
+            workspace.existed,
             lambda path: not os.path.lexists(place / path),
-            lambda path: control_files.same_words(before(path), _own_content(place, path), path),
+            lambda path: workspace.before(reached.get(path, path)),
+            lambda path: _own_content(place, reached.get(path, path)),
             lambda path: nested.holds(place, path),
         )
-        return "" if found and self.may_change() else found
 
     def _trouble(self, paths: Sequence[str]) -> str:
         """Why a change of `.git` must be rolled back; empty when it may be kept."""
@@ -140,13 +158,39 @@ def _own_content(place: Path, path: str) -> bytes | None:
     return beneath.content(place, path) if itself else None
 
 
-def _reached(place: Path, touched: Iterable[str]) -> Iterator[str]:
-    """The paths, and what a link to a folder makes of its name: a package that Python imports."""
+def _reached(place: Path, begun: Node | None, touched: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The paths, each with where it lies: as they are, and by the names that links give them. A new link to a
+    folder gives all that is in it; one that was there what a build or a cache holds anew."""
+    place = Path(os.path.realpath(place))
     for path in touched:
-        yield path
+        yield path, path
         found = place / path
         if found.is_symlink() and found.is_dir():
-            yield f"{path}/__init__.py"
+            yield f"{path}/__init__.py", f"{path}/__init__.py"
+            yield from _below(place, path)
+    hidden = [path for path in touched if control_files.is_hidden(path)]
+    for link in links(begun, control_files.is_hidden) if hidden and begun is not None else ():
+        target = os.path.realpath(place / link)
+        for path in hidden:
+            if str(place / path).startswith(f"{target}/"):
+                yield link + str(place / path).removeprefix(target), path
+
+
+def _below(place: Path, link: str) -> Iterator[tuple[str, str]]:
+    """The files below a link to a folder that is not looked at by the names there; a name that says what is
+    run where they are too many."""
+    target, left = os.path.realpath(place / link), MOST_LINKED
+    inside = os.path.relpath(target, place)
+    if inside.startswith("..") or not control_files.is_hidden(f"{inside}/x"):
+        return
+    for folder, _, files in os.walk(target):
+        for name in files:
+            path = f"{folder}/{name}"
+            yield link + path.removeprefix(target), os.path.relpath(path, place)
+        left -= len(files) + 1
+        if left < 0:
+            yield f"{link}/conftest.py", f"{link}/conftest.py"
+            return
 
 
 def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon, secret_text
@@ -353,6 +353,19 @@ def at(root: Node, path: str) -> Node | None:
             return None
         node = node.children.get(part)
     return node
+
+
+def links(root: Node, skipped: Callable[[str], bool]) -> Iterator[str]:
+    """The links in a tree, but for those in git's folder and in folders that are skipped."""
+    todo = [("", root)]
+    while todo:
+        above, folder = todo.pop()
+        for child, node in folder.children.items():
+            path = f"{above}{child}"
+            if node.kind == "l":
+                yield path
+            elif node.kind == "d" and path != ".git" and not skipped(f"{path}/"):
+                todo.append((f"{path}/", node))
 
 
 def secret_files(folder: Node) -> tuple[str, ...]:
