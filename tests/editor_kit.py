@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 
+from playwright.sync_api import expect
+
 from platform_kit import Watched
 
 READY = "#editor[data-ready=true]"
@@ -51,9 +53,8 @@ class Person(Watched):
         )
 
     def looked(self) -> None:
-        """Wait until what is shown is about the text as it stands."""
-        self.page.wait_for_timeout(320)
-        self.page.wait_for_function("() => !document.querySelector('#editor').hasAttribute('aria-busy')")
+        """Wait until what is shown is about the text as it stands: from a change on the editor is busy."""
+        expect(self.page.locator("#editor")).not_to_have_attribute("aria-busy", "true")
 
     def node(self, name: str):
         return self.page.locator(f'#graph-pane [data-task="{name}"]')

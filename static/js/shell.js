@@ -80,7 +80,7 @@ document.addEventListener("submit", (event) => {
 // ---- the palette
 
 const palette = document.getElementById("palette");
-let places = null, chosen = 0, shown = [];
+let places = null, coming = null, chosen = 0, shown = [];
 
 async function show(name) {
   const dialog = document.getElementById(name);
@@ -90,11 +90,17 @@ async function show(name) {
   if (dialog !== palette) return;
   const box = palette.querySelector("input");
   box.value = "";
-  if (!places) {
-    const answer = await fetch(box.dataset.source, { headers: { Accept: "application/json" } });
-    places = answer.ok ? (await answer.json()).places : [];
-  }
   draw("");
+  if (places) return;
+  coming ??= fetchPlaces(box.dataset.source);
+  await coming;
+  coming = null;
+  draw(box.value);  // somebody may have typed meanwhile
+}
+
+async function fetchPlaces(source) {
+  const answer = await fetch(source, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (answer?.ok) places = (await answer.json()).places;
 }
 
 // A place fits when the letters typed stand in its name in order; letters side by side and at the start weigh more.
@@ -112,7 +118,7 @@ function fit(name, wanted) {
 
 function draw(typed) {
   const wanted = typed.toLowerCase().replace(/\s+/g, "");
-  shown = places.map((place) => [fit(place.name.toLowerCase(), wanted), place]).filter(([score]) => score >= 0 || !wanted)
+  shown = (places ?? []).map((place) => [fit(place.name.toLowerCase(), wanted), place]).filter(([score]) => score >= 0 || !wanted)
     .sort((one, other) => (wanted ? other[0] - one[0] : 0)).slice(0, 30).map(([, place]) => place);
   chosen = 0;
   const list = palette.querySelector("ul");

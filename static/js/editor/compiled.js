@@ -6,22 +6,25 @@ import { ask, sentence } from "./server.js";
 export class Compiled {
   // `mend` leads to the first mistake of the text.
   constructor(place, config, text, mend) {
-    Object.assign(this, { place, config, text, mend, shown: null, answers: [] });
+    Object.assign(this, { place, config, text, mend, asked: null, shown: null, answers: [] });
   }
 
   async show() {
     const text = this.text();
-    if (this.shown === text) return;
+    if (this.asked === text) return; // It is shown, or on its way.
+    this.asked = text;
     this.place.replaceChildren(el("p", { class: "empty", role: "status" }, "Compiling…"));
     let found;
     try {
       found = await ask(this.config.urls.compiled, { text });
     } catch (error) {
-      this.shown = null;
+      if (this.asked !== text) return;
+      this.asked = null;
       const way = error.code === "lang.invalid" ? el("button", { type: "button", class: "button primary", onclick: this.mend }, "Show me where") : el("button", { type: "button", class: "button", onclick: () => this.show() }, "Try again");
       this.place.replaceChildren(el("div", { class: "nothing", role: "alert" }, el("h3", {}, "It does not compile yet"), el("p", {}, sentence(error)), way));
       return;
     }
+    if (this.asked !== text) return;
     this.shown = text;
     this.answers = [];
     this.place.replaceChildren(

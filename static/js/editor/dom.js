@@ -52,7 +52,10 @@ export function later(wait, action) {
       action(...given);
     }, wait);
   };
-  run.cancel = () => clearTimeout(timer);
+  run.cancel = () => {
+    clearTimeout(timer);
+    timer = 0;
+  };
   run.now = (...given) => {
     clearTimeout(timer);
     timer = 0;
@@ -128,8 +131,8 @@ export function form(title, fields, { submit = "OK", danger = false, text = "", 
       ),
     );
     let answer = null;
-    find("form", dialog).addEventListener("submit", async (event) => {
-      event.preventDefault();
+    let trying = null; // While the values are being checked: a second press does nothing, and leaving undoes nothing.
+    const attempt = async () => {
       const values = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value.trim()]));
       const wrong = check ? await check(values) : "";
       if (wrong) {
@@ -138,11 +141,16 @@ export function form(title, fields, { submit = "OK", danger = false, text = "", 
       }
       answer = values;
       dialog.close();
+    };
+    find("form", dialog).addEventListener("submit", (event) => {
+      event.preventDefault();
+      trying ??= attempt().finally(() => (trying = null));
     });
     const before = document.activeElement;
-    dialog.addEventListener("close", () => {
+    dialog.addEventListener("close", async () => {
       dialog.remove();
       before?.focus?.();
+      await Promise.allSettled([trying]);
       resolve(answer);
     });
     document.body.append(dialog);

@@ -17,6 +17,7 @@ export class Keeper {
     this.base = config.base_version;
     this.seen = config.seen; // When the draft on the server was saved that this page knows of; null: whatever it is.
     this.away = "";
+    this.sending = null; // The draft that is on its way.
     this.local = later(200, () => this.store());
     this.soon = later(SOON, () => this.send());
     addEventListener("pagehide", () => this.leave());
@@ -85,8 +86,12 @@ export class Keeper {
   async send() {
     this.soon.cancel();
     if (!this.dirty || this.sending) return !this.sending;
+    this.sending = this.put();
+    return this.sending;
+  }
+
+  async put() {
     const { text } = this;
-    this.sending = true;
     try {
       const answer = await ask(this.config.urls.draft, { text, base_version: this.base, seen: this.seen });
       this.kept = text;
@@ -100,7 +105,18 @@ export class Keeper {
       this.failed(error);
       return false;
     } finally {
-      this.sending = false;
+      this.sending = null;
+    }
+  }
+
+  // Does that while no draft is on its way: it would come after what is saved, as a draft of an older text.
+  async alone(work) {
+    await this.sending;
+    this.soon.cancel();
+    try {
+      return await work();
+    } finally {
+      if (this.dirty) this.soon();
     }
   }
 

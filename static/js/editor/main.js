@@ -29,18 +29,18 @@ let analysis = null;
 let analysed = null; // The text that the analysis is about.
 let versionText = config.head_text;
 let asking = null;
+let underWay = 0; // Questions to the server whose answers change what is shown.
 let following = false; // True while the selection is set by the page itself.
 
 // ---- what the server knows of the text
 
-const look = later(WAIT, () => analyse());
+const look = later(WAIT, () => during(analyse()));
 
 async function analyse() {
   const { text } = pane;
   if (text === analysed) return;
   asking?.abort();
   const mine = (asking = new AbortController());
-  root.setAttribute("aria-busy", "true");
   try {
     const found = await ask(config.urls.analyse, { text, task: graph.selected ?? "" }, { signal: mine.signal });
     await released(root);
@@ -52,8 +52,24 @@ async function analyse() {
       else banner("away", error.message);
     } else if (error instanceof Refused) toast(sentence(error), "error");
     else throw error;
+  }
+}
+
+// The editor is busy from a change on, at once, until what it means is shown: until then an answer may come that
+// draws anew.
+function busy() {
+  if (look.waiting || underWay) root.setAttribute("aria-busy", "true");
+  else root.removeAttribute("aria-busy");
+}
+
+async function during(work) {
+  underWay += 1;
+  busy();
+  try {
+    return await work;
   } finally {
-    if (asking === mine) root.removeAttribute("aria-busy");
+    underWay -= 1;
+    busy();
   }
 }
 
@@ -72,7 +88,7 @@ function show(found, text) {
   outline.show(found.graph, signs);
   properties.show(graph.selected, found.graph, found.triggers);
   if (found.panel?.task && found.panel.task === (graph.selected || graph.first)) detail.take(found.panel, found.panel.task, text);
-  else detail.show(graph.selected);
+  else during(detail.show(graph.selected));
   if (root.dataset.ready !== "true") performance.mark("spak-ready");
   root.dataset.ready = "true";
 }
@@ -148,7 +164,7 @@ function edit(ops, after = () => {}) {
   };
   const done = chain.then(run);
   chain = done.catch(() => {});
-  return done;
+  return during(done);
 }
 
 async function tried(ops, after) {
@@ -230,7 +246,7 @@ function select(name, options = {}) {
   graph.select(name, { ...options, tell: false });
   outline.select(name);
   properties.show(name, analysis?.graph, analysis?.triggers ?? []);
-  detail.show(name);
+  during(detail.show(name));
 }
 
 // To the task in the text; `focus` moves the keyboard there too.
@@ -260,6 +276,7 @@ const pane = new TextPane(find("#text-pane"), config, {
   save: () => config.can_edit && (config.patch?.opened ? revise : config.patch || config.protected ? propose : save)(config, () => pane.text, keeper, saving),
   change(text) {
     look();
+    busy();
     if (config.can_edit) keeper.change(text);
     steps();
   },
@@ -276,7 +293,7 @@ const graph = new GraphPane(find("#graph-pane"), {
   select(name) {
     outline.select(name);
     properties.show(name, analysis?.graph, analysis?.triggers ?? []);
-    detail.show(name);
+    during(detail.show(name));
   },
   edge(from, to, line) {
     select(from);
@@ -328,7 +345,7 @@ const keeper = new Keeper(config, {
   },
   back(was) {
     analysed = null;
-    analyse();
+    during(analyse());
     toast(was === "offline" ? "The server is back; your text is saved as a draft." : "You are signed in again; your text is saved as a draft.");
   },
 });
@@ -381,7 +398,7 @@ async function begin() {
   else if (config.patch && keeper.base < config.head_version) announceRevision(config, keeper, { by: config.head_author, revision: config.head_version }, saving);
   else if (keeper.base < config.head_version) announceVersion({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
   steps();
-  await analyse();
+  await during(analyse());
   graph.select(graph.first, { tell: false });
   select(graph.first);
 }

@@ -19,7 +19,7 @@ export async function propose(config, text, keeper, on) {
     check: async (given) => {
       const sent = text();
       try {
-        made = await ask(config.urls.propose, { ...given, text: sent, base_version: config.patch?.base_version ?? keeper.base, seen: keeper.seen, patch: config.patch?.number ?? 0 });
+        made = await keeper.alone(() => ask(config.urls.propose, { ...given, text: sent, base_version: config.patch?.base_version ?? keeper.base, seen: keeper.seen, patch: config.patch?.number ?? 0 }));
       } catch (error) {
         if (error instanceof Offline || error instanceof SignedOut) {
           keeper.failed(error);

@@ -17,7 +17,7 @@ export async function revise(config, text, keeper, on) {
     check: async (given) => {
       const sent = text();
       try {
-        made = await ask(config.patch.revise, { ...given, text: sent, revision: keeper.base, seen: keeper.seen });
+        made = await keeper.alone(() => ask(config.patch.revise, { ...given, text: sent, revision: keeper.base, seen: keeper.seen }));
       } catch (error) {
         if (error instanceof Refused && error.code === "web.patch_moved") {
           newer = error.problem;

@@ -20,7 +20,7 @@ export async function save(config, text, keeper, on, run = "") {
     check: async ({ message }) => {
       const sent = text();
       try {
-        done = { ...(await ask(config.urls.save, { text: sent, base_version: keeper.base, message, seen: keeper.seen })), sent };
+        done = { ...(await keeper.alone(() => ask(config.urls.save, { text: sent, base_version: keeper.base, message, seen: keeper.seen }))), sent };
       } catch (error) {
         if (error instanceof Refused && error.status === 409 && error.code === "web.stale") {
           stale = { ...error.problem, sent, base_version: keeper.base };

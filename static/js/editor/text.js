@@ -350,7 +350,9 @@ export class TextPane {
 
   format() {
     return this.tried(async () => {
-      const { changes } = await ask(this.config.urls.format, { text: this.text });
+      const { text } = this;
+      const { changes } = await ask(this.config.urls.format, { text });
+      if (this.text !== text) throw new Error("The text changed meanwhile. Try again.");
       toast(this.apply(changes, { userEvent: "input.format" }) ? "Laid out; the meaning is the same." : "It is laid out already.");
     });
   }

@@ -47,9 +47,12 @@ async function centre(name) {
 
 async function viewed(form) {
   const part = form.closest("[data-part]");
+  if (part.getAttribute("aria-busy")) return;
   const field = form.elements.viewed;
   const wanted = field.value;
+  part.setAttribute("aria-busy", "true");
   const answer = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
+  part.removeAttribute("aria-busy");
   if (!answer.ok) return form.submit();
   field.value = wanted === "1" ? "0" : "1";
   part.open = wanted !== "1";
@@ -188,7 +191,7 @@ function go(step) {
 const KEYS = {
   j: () => go(1),
   k: () => go(-1),
-  v: () => { const part = document.activeElement.closest?.("[data-part]"); if (part) viewed(part.querySelector(".viewed-form")).then(() => go(1)); },
+  v: () => { const part = document.activeElement.closest?.("[data-part]:not([aria-busy])"); if (part) viewed(part.querySelector(".viewed-form")).then(() => go(1)); },
   a: () => document.querySelector('[data-key="a"]')?.click(),
   m: () => document.querySelector('[data-key="m"]:not([disabled])')?.click(),
   x: () => document.querySelector(".verdict [name=text]")?.focus(),
@@ -198,7 +201,7 @@ const KEYS = {
 };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !KEYS[event.key]) return;
-  if (document.documentElement.dataset.waiting) return;
   event.preventDefault();
   KEYS[event.key]();
 });
+document.documentElement.dataset.review = "ready";

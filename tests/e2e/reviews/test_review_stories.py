@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from browser_runs_kit import ends
 from campaign_kit import ledger
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
+KEYS = "html[data-review=ready]"
+"""A page of a patch that hears its keys: it can be read before its script has come."""
 HOSTILE = '<img src=x onerror="alert(1)"> \u202e${7*7}{{7*7}}'
 SPEC = """\
 AGENT Two LEVEL 2 {
@@ -166,12 +168,14 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     said = alice.page.get_by_text("Revision 2 came in while you were looking")
     expect(said).to_be_visible()  # live, on her open page
     said.get_by_role("link").click()
+    alice.page.wait_for_selector(KEYS)
     expect(alice.page.get_by_text("The first look misses half.")).to_be_visible()
     alice.page.get_by_placeholder("Comment (optional)").fill(HOSTILE)
     alice.page.locator("h2").first.click()
-    for key in ("j", "v", "a"):
+    for key in ("j", "v"):
         alice.page.keyboard.press(key)
-        alice.page.wait_for_timeout(300)
+    expect(alice.page.get_by_text(re.compile("^1 of . viewed"))).to_be_visible()
+    alice.page.keyboard.press("a")
     expect(alice.page.get_by_text("It can be merged")).to_be_visible()
     expect(bob.page.get_by_text("It can be merged")).to_be_visible()  # live, on his
     bob.page.locator("h2").first.click()
@@ -228,6 +232,7 @@ def test_a_review_by_the_keyboard_alone(person) -> None:
     while "Look and say more" not in focused() and pressed < 60:
         press("Tab")
     press("Enter")
+    page.wait_for_selector(KEYS)
     expect(page.get_by_text("0 of 2 viewed")).to_be_visible()
     expect(page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
     press("j", "v")
@@ -421,6 +426,23 @@ def test_what_others_say_comes_in_while_somebody_types(person) -> None:
     expect(own).to_have_value("Half a sentence")
     expect(answer).to_have_value("I mean the second task")
     assert bob.flaws(dark=True) == []
+
+
+def test_a_part_is_viewed_once_however_often_the_key_is_pressed(person) -> None:
+    alice, bob = person("alice", fresh=True), person("bob")
+    changed = SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")
+    alice.go(proposed(bob, bob.make(SPEC), changed))
+    page, held = alice.page, list[Route]()
+    page.route("**/viewed/", lambda route: held.append(route))
+    for key in ("j", "v", "v"):
+        page.keyboard.press(key)
+    while not held:
+        page.wait_for_timeout(20)
+    page.wait_for_timeout(100)
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.get_by_text("1 of 2 viewed")).to_be_visible()
+    expect(page.locator("[data-part][open]")).to_have_count(1)
 
 
 def test_what_is_folded_is_loaded_by_the_keyboard(person) -> None:

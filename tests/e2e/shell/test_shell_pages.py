@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from page_addresses_kit import MADE, NOBODYS, PAGES, TEAM
 from platform_kit import Server, Watched, manage
@@ -139,11 +139,27 @@ def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
     alice.page.keyboard.press("/")
     alice.page.keyboard.type("build_feature")
     expect(alice.page.locator("#list tbody tr")).to_have_count(1)
-    assert "q=build_feature" in alice.page.url
+    alice.page.wait_for_url("**q=build_feature**")
     alice.page.keyboard.press("Escape")
     alice.page.locator("h1").click()
     alice.page.keyboard.press("?")
-    assert alice.page.locator("#keys").is_visible()
+    expect(alice.page.locator("#keys")).to_be_visible()
+
+
+def test_what_is_typed_before_the_palette_has_its_places_counts(window: Callable[..., Watched]) -> None:
+    alice = window("alice", fresh=True)
+    page, held = alice.page, list[Route]()
+    alice.go("/")
+    source = page.locator("#palette input").get_attribute("data-source")
+    page.route(f"**{source}", lambda route: held.append(route))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("cudaopt")
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    expect(page.locator("#palette li")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/specs/cuda-optimizer/")
 
 
 def test_what_cannot_be_taken_back_is_asked(window: Callable[..., Watched], story: str) -> None:
@@ -168,15 +184,14 @@ def test_two_people_save_one_base(window: Callable[..., Watched], story: str) ->
     head = int(bob.page.locator(".facts .mono").first.inner_text().removeprefix("v"))
     text = bob.page.request.get(f"{bob.url}{TEAM}/specs/story/v/1/text/").text()
     token = bob.page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
-    bob.page.evaluate(
-        """([text, token]) => {
+    send = """([text, token]) => {
           const form = Object.assign(document.createElement("form"), {method: "post", action: "save/"});
           for (const [name, value] of Object.entries({text, base_version: "1", csrfmiddlewaretoken: token}))
             form.append(Object.assign(document.createElement("textarea"), {name, value}));
           document.body.append(form); form.submit();
-        }""",
-        [text.replace("Hello.", "Goodbye."), token],
-    )  # fmt: skip
+        }"""
+    with bob.page.expect_navigation():
+        bob.page.evaluate(send, [text.replace("Hello.", "Goodbye."), token])
     bob.page.wait_for_selector(
         "textarea[name=text]", state="attached"
     )  # the page's script may have hidden it
