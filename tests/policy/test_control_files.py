@@ -169,7 +169,12 @@ def test_code_is_not_emptied(line: str, path: str, wrong: bool) -> None:
     ("before", "after", "same"),
     [
         (b"a = [1,2]", b"a = [\n    1,\n    2,\n]\n", True),
-        (b"import b\nimport a\n", b"import a\nimport b\n", True),
+        (b"import b\nimport a\n", b"import a\nimport b\n", False),
+        (b"all:\n\techo all\n", b"echo:\n\tall all\n", False),
+        (b"on: push\n", b"push: on\n", False),
+        (b"# a check:\n- run: lint\n", b"# a check:  - run: lint\n", False),
+        (b"a(b) // c()\nd\n", b"a( b )\n// c()\nd", True),
+        (b"a(b) // c()\nd\n", b"a(b)\n// c() d\n", False),
         (b"x = 'a', (b);", b'x = "a", b', True),
         (b"a", b"a a", False),
         (b"a", b"a [][(![]+[])[+[]]]", False),

@@ -231,6 +231,13 @@ CHANGES = {
         "P('node_modules/.bin').mkdir(); P('node_modules/.bin/tsc').write_text('id')",
         "node_modules/.bin/tsc",
     ),
+    "metadata that name a plugin": (
+        "P('x-1.dist-info').mkdir(); P('x-1.dist-info/entry_points.txt').write_text('[pytest11]')",
+        "x-1.dist-info/entry_points.txt",
+    ),
+    "a module of which Python's own are made": ("P('_json.py').write_text('x')", "_json.py"),
+    "what scanners leave out": ("P('.gitleaksignore').write_text('*')", ".gitleaksignore"),
+    "the same words in another order": ("P('Makefile').write_text('all: all\\n\\techo\\n')", "Makefile"),
     "a plugin of an environment": (
         "P('.venv/lib/a.dist-info').mkdir(parents=True); "
         "P('.venv/lib/a.dist-info/entry_points.txt').write_text('[pytest11]')",
@@ -341,6 +348,23 @@ def test_a_line_empties_no_code(tmp_path: Path, words: tuple[str, ...], code: st
         (barrier.place / name).parent.mkdir(parents=True, exist_ok=True)
         (barrier.place / name).write_text(text)
     assert barrier.do(line(*words)) == code
+
+
+def test_a_link_gives_a_file_of_an_earlier_step_no_other_name(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    assert ran(barrier, "P('build/conftest.py').write_text('x')") == "ok"
+    assert barrier.do(line("ln", "-s", "../build", "docs/unit")) == "workspace.control"
+    assert "docs/unit/conftest.py" in barrier.why and not (barrier.place / "docs/unit").is_symlink()
+
+
+def test_what_a_line_removes_its_programs_may_not_make_again(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    project(barrier.place)
+    (barrier.place / ".bazelversion").write_text("7.1.0\n")
+    (barrier.place / "again.py").write_text("open('.bazelversion', 'w').write('x')")
+    assert barrier.do(line("sh", "-c", "rm .bazelversion; python3 again.py")) == "workspace.control"
+    assert (barrier.place / ".bazelversion").read_text() == "7.1.0\n"
+    assert barrier.do(line("rm", ".bazelversion")) == "ok"
 
 
 def test_a_person_may_permit_what_programs_change(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ reads no file and undoes nothing (spak.runner.changes does).
 
 Not held against a call: paths that its permit named, what git alone restores in the workspace's own
 repository, what formatters alone rewrite, lock files and installed packages where package managers alone
-ran, new files in folders of builds, and files that hold the same words and signs as before in any order.
+ran, new files in folders of builds, and files that hold the same words and signs as before.
 Held whoever named it: a list of requirements that says anew where packages come from, a file of secrets that
 `.gitignore` takes back, and a file of code with nothing left in it (`emptied`).
 Source: ADR 0082.
@@ -41,10 +41,12 @@ _REQUIREMENTS = lists.pattern("control_files", "requirements", re.IGNORECASE)
 _SOURCES = lists.pattern("control_files", "sources", re.IGNORECASE)
 _STARTED = lists.pattern("control_files", "started", re.IGNORECASE)
 """What an environment starts by itself, or finds by its name: where one was, a new one is another program."""
-_NAMED = frozenset({"writes", "redirects", "edits", "moves", "deletes"})
+_WRITTEN = frozenset({"writes", "redirects", "edits"})
 _REMOVED = frozenset({"moves", "deletes"})
 _WORD = re.compile(rb"[\w\x80-\xff]+|[^\s'\",;()\\]")
 """A word, or a sign that formatters neither add nor remove: programs can be written in signs alone."""
+_COMMENT = re.compile(rb"(?m)(?:^|(?<=\s))(?:#|//).*$")
+"""The rest of a line that is no code in most files that say what is run."""
 MAX_WORDS = 1 << 20
 """Bytes of a content whose words are compared; a longer one is another."""
 
@@ -89,11 +91,13 @@ def unpermitted(tool: str, args: Mapping[str, Any], touched: Iterable[str], chan
         suspects = [path for path in (*suspects, *held) if change.in_other(path)]
         held = []
     installs = _alone(reading, _INSTALL, "installs_locked")
-    named = {use.path for use in reading.uses if use.how in _NAMED} | {str(args.get("verdict_file"))}
+    written = {use.path for use in reading.uses if use.how in _WRITTEN} | {str(args.get("verdict_file"))}
+    removed = {use.path for use in reading.uses if use.how in _REMOVED}
     for path in suspects:
         of_packages = _LOCKS.fullmatch(path.rpartition("/")[2]) or _in_build(path)
         same = same_words(change.before(path), change.after(path), path)
-        if path not in named and not (installs and of_packages) and not same:
+        named = path in written or (path in removed and change.gone(path))
+        if not named and not (installs and of_packages) and not same:
             return path
     return held[0] if held else ""
 
@@ -115,9 +119,9 @@ def emptied(tool: str, args: Mapping[str, Any], touched: Iterable[str], change: 
 
 
 def same_words(before: bytes | None, after: bytes | None, path: str = "") -> bool:
-    """Whether two contents of a file have the same words and signs, each as often, but for space, quotes,
-    commas, semicolons, parentheses and backslashes: formatters change no more. Of Python they are the same
-    statements in some order, so that no comment becomes one."""
+    """Whether two contents of a file have the same words and signs one after the other, and the same of them
+    in comments, but for space, quotes, commas, semicolons, parentheses and backslashes: formatters change no
+    more. Of Python they are the same statements in some order, since imports are sorted."""
     if before is None or after is None:
         return False
     if before == after:
@@ -127,7 +131,17 @@ def same_words(before: bytes | None, after: bytes | None, path: str = "") -> boo
     if path.lower().endswith((".py", ".pyi")):
         statements = _statements(before)
         return statements is not None and statements == _statements(after)
-    return sorted(_WORD.findall(before)) == sorted(_WORD.findall(after))
+    return _words(before) == _words(after)
+
+
+def _words(text: bytes) -> list[bytes]:
+    """The words and signs in their order; those of comments with a sign of their own."""
+    found, end = list[bytes](), 0
+    for comment in _COMMENT.finditer(text):
+        found += _WORD.findall(text[end : comment.start()])
+        found += (b"#" + word for word in _WORD.findall(comment[0]))
+        end = comment.end()
+    return found + _WORD.findall(text[end:])
 
 
 def _statements(source: bytes) -> list[str] | None:

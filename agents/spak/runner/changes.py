@@ -185,8 +185,8 @@ def _below(place: Path, link: str) -> Iterator[tuple[str, str]]:
         return
     for folder, _, files in os.walk(target):
         for name in files:
-            path = f"{folder}/{name}"
-            yield link + path.removeprefix(target), os.path.relpath(path, place)
+            path = link + f"{folder}/{name}".removeprefix(target)
+            yield path, path  # which was not there, whatever its folder held before
         left -= len(files) + 1
         if left < 0:
             yield f"{link}/conftest.py", f"{link}/conftest.py"
