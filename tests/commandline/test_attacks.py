@@ -188,7 +188,7 @@ def test_of_the_twelfth_list_no_more_is_allowed_than_is_known(tmp_path: Path) ->
     eyes = world(filled(tmp_path))
     lines = [line for _, line in attacks("attacks_twelfth")]
     assert len(lines) == len(set(lines)) == 300
-    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 208  # the rest is open: docs/gate.md
+    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 169  # the rest is open: docs/gate.md
 
 
 LATER = ("second", "third", "fourth", "fifth", "eighth")
