@@ -27,6 +27,13 @@ task Talk {
 """
 
 
+def opened(window: Watched, sockets: list[Any], many: int = 1) -> Any:
+    """The newest of that many sockets that the page opened and `route_web_socket` gave us."""
+    while len(sockets) < many:
+        window.page.wait_for_timeout(50)
+    return sockets[many - 1]
+
+
 def state(window: Watched) -> Any:
     return window.page.locator("#run-head .pill").first
 

@@ -68,6 +68,7 @@ def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
     expect(merged).to_have_value(re.compile(r'"Look around\."[^}]*\}[\s\S]*"Say it\."'))
     expect(bob.page.get_by_text("No conflicts left")).to_be_visible()
     bob.page.get_by_role("button", name="Save as version 3").click()
+    bob.page.wait_for_url(f"**{path}")
     bob.page.goto(f"{bob.url}{path}compare/?old=1&new=3")
     expect(bob.page.locator(".cm-mergeView .cm-changedLine")).to_have_count(4)
     expect(bob.page.locator("main")).to_contain_text("Look around.")

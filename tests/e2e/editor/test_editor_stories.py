@@ -125,7 +125,7 @@ def test_one_undo_stack_for_typing_and_drawing(alice) -> None:
     alice.editor(TWO)
     page = alice.page
     alice.cursor("// what is there")
-    page.keyboard.type(" now")
+    page.keyboard.insert_text(" now")  # keys that come slowly are steps of their own
     alice.looked()
     page.locator('#outline-pane button[data-task="second"]').click()
     page.get_by_role("button", name="Rename", exact=True).click()

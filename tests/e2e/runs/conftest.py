@@ -47,7 +47,7 @@ def begin() -> Callable[..., str]:
         if mode:
             page.check(f"input[name=mode][value={mode}]")
         page.click("button:has-text('Start the run')")
-        page.wait_for_selector("#run-head")
+        page.wait_for_selector("html[data-live] #run-head")  # its script hears keys and clicks
         return page.url.removeprefix(window.url)
 
     return make

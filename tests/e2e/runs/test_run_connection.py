@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
+from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends, opened
 from platform_kit import Up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -23,12 +23,10 @@ def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
     page, whole = alice.page, '{"type": "runs", "runs": [], "whole": true}'
     page.route_web_socket(re.compile("/t/[a-z-]+/runs/events"), lambda socket: sockets.append(socket))
     alice.go(f"{TEAM}/runs/")
-    sockets[0].send(whole)
+    opened(alice, sockets).send(whole)
     with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true") as again:
         sockets[0].close(code=1012)
-        while len(sockets) < 2:
-            page.wait_for_timeout(50)
-        sockets[1].send(whole)
+        opened(alice, sockets, 2).send(whole)
     assert again.value.url.endswith("/runs/")
 
 
@@ -41,7 +39,7 @@ def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: 
     alice.go(f"{TEAM}/runs/")
     key = page.locator("[data-run]").first.get_attribute("data-run")
     with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true"):
-        sockets[0].send(
+        opened(alice, sockets).send(
             json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True})
         )
 
@@ -65,7 +63,7 @@ def test_a_page_whose_server_is_away_or_that_slept_says_so(
             if asleep:
                 time.sleep(1)
                 sleeping.send("Page.setWebLifecycleState", {"state": "active"})
-            expect(line).to_contain_text("Connection lost at", timeout=5000)
+            expect(line).to_contain_text("Connection lost at")
             expect(page.locator("html.not-live")).to_have_count(1)
         finally:
             for pid in reversed(processes):
@@ -86,6 +84,8 @@ def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, beg
         server.on_message(lambda message: None if silent else socket.send(message))
 
     page = alice.page
+    page.clock.install()  # five seconds of the page, however slow the machine is
+    alice.expected.append("WebSocket is closed before")  # its seconds pass at once, and it tries meanwhile
     page.route_web_socket(re.compile("/runs/[^/]+/events"), pass_on)
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
@@ -94,7 +94,8 @@ def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, beg
     silent.append(cut)
     if cut == "offline":
         page.evaluate("dispatchEvent(new Event('offline'))")
-    expect(page.locator("#run-line")).to_contain_text("Connection lost at", timeout=5000)
+    page.clock.run_for(5000)
+    assert "Connection lost at" in page.locator("#run-line").inner_text()
     expect(page.locator("html.not-live")).to_have_count(1)
     silent.clear()
     expect(page.locator("#run-line")).to_have_text("Connected again. The page is live.")
@@ -151,7 +152,7 @@ def test_a_click_is_not_lost_where_the_page_is_drawn_anew_under_it(person: Perso
     table = page.locator("#pane details", has_text="Steps as a table")
     page.evaluate("document.getElementById('pane').firstElementChild.dataset.old = 'yes'")
     page.route("**/runs/*/", lambda route: asked.append(route))
-    sockets[-1].send(json.dumps({"type": "resync", "to": 1}))
+    opened(alice, sockets).send(json.dumps({"type": "resync", "to": 1}))
     while not asked:
         page.wait_for_timeout(50)
     table.locator("summary").hover()

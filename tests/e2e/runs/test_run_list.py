@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
+from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends, opened
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -71,7 +71,7 @@ def test_a_choice_outlives_a_list_that_was_on_its_way(person: Person, begin: Beg
     ends(alice, "Succeeded")
     alice.go(f"{TEAM}/runs/")
     page.evaluate(HOLD)
-    sockets[0].send('{"type": "runs", "runs": [], "whole": false}')
+    opened(alice, sockets).send('{"type": "runs", "runs": [], "whole": false}')
     while not page.evaluate("window.came"):
         page.wait_for_timeout(50)
     row = page.locator("input[name=run]").first

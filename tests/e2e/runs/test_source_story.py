@@ -67,9 +67,7 @@ def test_from_a_repository_to_a_branch_of_it(person: Person, remote: Repository)
     page.click("button:has-text('Push the branch')")
     row = page.locator(".rows li:has-text('spak/')")
     expect(row).to_be_visible()
-    for _ in range(100):
-        if "To be pushed" not in row.inner_text():
-            break
+    while "To be pushed" in row.inner_text():
         page.wait_for_timeout(200)
         page.reload()
     expect(row).to_contain_text("Pushed")
