@@ -153,3 +153,12 @@ def test_nor_is_a_piece_of_one_left(form: str, value: str) -> None:
 )
 def test_no_piece_is_found_by_chance(value: str, text: str) -> None:
     assert Redactor().knowing([value]).text(text) == text
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("row", ["A" * 64, "A" * 20, "aB1" * 200])
+def test_a_value_with_a_long_row_of_signs_holds_nothing_up(row: str) -> None:
+    """Every place of such a text was compared with every place of the value."""
+    found = Redactor().knowing([f"{TOKEN}{row}{TOKEN[::-1]}"])
+    text = row[:3] * 200_000
+    assert TOKEN[:20] not in found.text(f"{text}\n{TOKEN[:20]}\n{text}")

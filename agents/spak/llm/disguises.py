@@ -45,6 +45,9 @@ LEAST_OF_PIECE = 12
 many."""
 _ANCHOR = 8
 """Signs of a piece that are looked for first."""
+_MOST_HELD = 8
+"""Values, and places in them, that hold the same such signs. More of them (the head of every token), and
+signs of one or two kinds (a row of `A`), say little, and would be compared at every place of such a text."""
 _GROUP = 1000
 """Beginnings of forms that one automaton looks for without growing beyond its memory."""
 
@@ -178,10 +181,13 @@ class _Pieces:
     __slots__ = ("_begun", "_finders")
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._begun: dict[bytes, list[tuple[_Whole, int]]] = {}
+        begun: dict[bytes, list[tuple[_Whole, int]]] = {}
         for whole in dict.fromkeys(chain.from_iterable(map(_wholes, values))):
             for at in range(0, len(whole.data) - _ANCHOR + 1, whole.least - _ANCHOR + 1):
-                self._begun.setdefault(whole.data[at : at + _ANCHOR], []).append((whole, at))
+                begun.setdefault(whole.data[at : at + _ANCHOR], []).append((whole, at))
+        self._begun = {
+            begin: held for begin, held in begun.items() if len(held) <= _MOST_HELD and len(set(begin)) > 2
+        }
         self._finders = _finders(sorted(self._begun))
 
     def spans(self, view: bytes) -> list[Span]:
@@ -201,15 +207,18 @@ class _Pieces:
 
 def _around(view: bytes, at: int, whole: _Whole, held: int) -> Span:
     """Where the piece of a value begins and ends of which the sign `held` is at this place; nothing of it
-    where it is too short, or of words."""
-    data, start, stop = whole.data, held, held + _ANCHOR
-    while start and at + start > held and data[start - 1] == view[at + start - 1 - held]:
+    where it is too short, or of words as far as twice the shortest piece on both sides."""
+    data, start, stop, offset = whole.data, held, held + _ANCHOR, at - held
+    first, end = max(0, -offset, held - 2 * whole.least), min(len(data), len(view) - offset)
+    while start > first and data[start - 1] == view[offset + start - 1]:
         start -= 1
-    while stop < len(data) and at + stop - held < len(view) and data[stop] == view[at + stop - held]:
+    while stop < min(end, held + 2 * whole.least) and data[stop] == view[offset + stop]:
         stop += 1
     if stop - start < whole.least or (whole.mixed and not _is_mixed(whole.mixed[start:stop])):
         return at, at
-    return at + start - held, at + stop - held
+    while stop < end and data[stop] == view[offset + stop]:
+        stop += 1
+    return offset + start, offset + stop
 
 
 def _wholes(value: str) -> Iterator[_Whole]:
