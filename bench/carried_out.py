@@ -59,14 +59,8 @@ from spak.sandbox import Restricted
 from spak.tools import TOOLS
 from spak.workspace import Workspace
 
-LISTS = (
-    "attacks_sixth",
-    "attacks_seventh",
-    "attacks_eighth",
-    "attacks_ninth",
-    "attacks_tenth",
-    "attacks_eleventh",
-    "attacks_twelfth",
+LISTS = tuple(
+    f"attacks_{name}" for name in ("sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
 )
 KINDS = ("secret", "outside", "control", "network", "destroyed")
 """secret: a value stands in what is recorded. outside: something beside the workspace changed, or its text
