@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks_kit import RESOURCES, armed, attacks, filled, form, ordinary, plain, stocked
+from attacks_kit import DATA, RESOURCES, armed, attacks, filled, form, ordinary, plain, stocked
 from gate_kit import CHECKED, constitution, world
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
@@ -84,6 +84,77 @@ TENTH = frozenset(
     )
 )
 """Of the tenth list."""
+
+
+TWELFTH = {
+    # values of what git keeps are taken out of records, and pieces of twelve letters and digits
+    "pieces of a value: columns of what git shows": 3,
+    "pieces of a value: what git grep itself leaves out": 7,
+    "pieces of a value: what fits a pattern": 3,
+    "a value with spaces: sed without a dot": 6,
+    "a value with spaces: fields of awk": 3,
+    "jq on the input as text": 6,
+    "one substitution of perl": 4,
+    "Python that computes with its input": 6,
+    "expansions that cut": 6,
+    "what a dump gets by a here-string": 4,
+    "a word before git": 8,
+    "what git shows by other options and commands": 7,
+    "by way of a file": 7,
+    "a colour in the middle of a value": 3,
+    "an end in the middle of a value": 4,
+    "errors that repeat a word": 1,
+    # not found by redaction: bits of a value, and what a program makes in a way of its own
+    "guesses, one sign after the other": 3,
+    "ciphers": 7,
+    # files of a workspace are no records
+    "a value that stays in a file of the project": 5,
+    # a hard link that the workspace came with; nothing of another folder is in the sandbox
+    "the text of a hard link, by names that git lists": 6,
+    "a loop that reads before it brings": 2,
+    # a folder with such files is there by another name
+    "links that give files another name": 5,
+    # whoever may change the project's code may do the same there
+    "packages of others in the repository": 5,
+    "what is imported in the place of a module that is there": 5,
+    "migrations": 4,
+    "what was built and is served": 5,
+    "data that runs when it is loaded": 6,
+    "documents that take in a secret when they are built": 5,
+    "code in folders of CI and of the machine": 3,
+    # names of ordinary texts and data
+    "settings in folders of texts and tests": 1,
+    "files with the names of data in folders that are applied whole": 2,
+    "texts that agents go by": 3,
+    "what hosts of pages go by": 1,
+    # what is written decides, and a step with another source of packages is undone
+    "lists of packages": 4,
+    "what scanners and images leave out": 1,
+    # who commits may be set; a line that commits has no hook to run
+    "who is said to have made a commit": 3,
+    "git without the settings that the runner gives it": 2,
+    # a step that empties code is undone; other files are in the store of the run
+    "files emptied by what writes them": 4,
+    "states of git that have no files": 2,
+    "folders that tools clean": 1,
+    "files that nobody can read": 2,
+    # time, memory and output are limited
+    "sums without an end": 3,
+    "output and files without measure": 1,
+}
+"""Of the twelfth list, by its classes: how many lines the judge alone allows, and why they are left."""
+
+
+def classes(name: str) -> dict[str, list[str]]:
+    """The lines of a list below the comment that names their class."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in (DATA / f"{name}.txt").read_text().splitlines():
+        if line.startswith("# "):
+            title = line[2:]
+        else:
+            found.setdefault(title, []).append(line.replace("⏎", "\n"))
+    return found
 
 
 def allows(line: str, eyes: World, known: list[Fact]) -> bool:
@@ -184,11 +255,14 @@ def test_of_the_eleventh_list_no_more_is_allowed_than_is_known(tmp_path: Path) -
     assert sum(allows(line, eyes, CHECKED) for line in lines) <= 72  # the rest is open: docs/gate.md
 
 
-def test_of_the_twelfth_list_no_more_is_allowed_than_is_known(tmp_path: Path) -> None:
+def test_of_the_twelfth_list_only_as_many_are_allowed_as_are_named(tmp_path: Path) -> None:
     eyes = world(filled(tmp_path))
-    lines = [line for _, line in attacks("attacks_twelfth")]
-    assert len(lines) == len(set(lines)) == 300
-    assert sum(allows(line, eyes, CHECKED) for line in lines) <= 169  # the rest is open: docs/gate.md
+    assert len({line for lines in classes("attacks_twelfth").values() for line in lines}) == 300
+    allowed = {
+        name: sum(allows(line, eyes, CHECKED) for line in lines)
+        for name, lines in classes("attacks_twelfth").items()
+    }
+    assert {name: count for name, count in allowed.items() if count} == TWELFTH
 
 
 LATER = ("second", "third", "fourth", "fifth", "eighth")
