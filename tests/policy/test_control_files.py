@@ -116,7 +116,7 @@ def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> Non
     top = next(
         name for name in ("web/node_modules", "node_modules", ".venv", "build") if path.startswith(name)
     )
-    assert found(line, path, new=(path, top)) == "", "the environment is new"
+    assert found(line, path, new=(path, top)) == (path if "node_modules" in top and wrong else "")
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,14 @@ CHANGES = {
         "P('.cache/kept').mkdir(parents=True); P('.cache/kept/conftest.py').write_text('x')",
         "cached/conftest.py",
     ),
+    "a program of what is no environment": (
+        "P('.tox/py/bin').mkdir(parents=True); P('.tox/py/bin/x').write_text('x')",
+        ".tox/py/bin/x",
+    ),
+    "a program of new packages": (
+        "P('web/node_modules/.bin').mkdir(parents=True); P('web/node_modules/.bin/x').write_text('x')",
+        "web/node_modules/.bin/x",
+    ),
     "a file of paths in an environment": (
         "P('.venv/lib/python3.11/site-packages').mkdir(parents=True); "
         "P('.venv/lib/python3.11/site-packages/a.pth').write_text('import os')",
@@ -267,7 +275,8 @@ HARMLESS = {
     "caches": "P('node_modules/.cache').mkdir(); P('node_modules/.cache/a.json').write_text('{}')",
     "other versions, and other ignored files": "P('requirements.txt').write_text('a==2\\nb[c]>=1  # -i\\n'); "
     "P('.gitignore').write_text('.env\\n!docs\\n')",
-    "an environment of its own": "P('.tox/py/bin').mkdir(parents=True); P('.tox/py/bin/x').write_text('x')",
+    "an environment of its own": "P('.tox/py/bin').mkdir(parents=True); P('.tox/py/bin/x').write_text('x'); "
+    "P('.tox/py/pyvenv.cfg').write_text('x')",
     "a link to other files": "P('more').symlink_to('lib'); P('report').symlink_to('build/old.txt')",
     "another mode": "P('Makefile').chmod(0o700)",
     "another layout": "P('conftest.py').write_text('import os\\n\\ndef pytest_configure():\\n  pass\\n')",

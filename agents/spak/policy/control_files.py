@@ -167,10 +167,14 @@ def _is_suspect(path: str, change: Change) -> bool:
 
 
 def _starts(parts: Sequence[str], change: Change) -> bool:
-    """Whether it is a program, or started by itself, in an environment that was there."""
+    """Whether it is a program, or started by itself, in an environment that was there or is none: packages of
+    node, which only their manager brings, and a folder that no `pyvenv.cfg` makes one."""
     root = next(at for at in range(1, len(parts)) if places.in_installed(parts[: at + 1]))
-    inside = "/".join(parts[root:])
-    return change.existed("/".join(parts[:root])) and _STARTED.fullmatch(inside) is not None
+    if _STARTED.fullmatch("/".join(parts[root:])) is None:
+        return False
+    tops = ["/".join(parts[:at]) for at in range(root, len(parts))]
+    there = parts[root - 1] == "node_modules" or change.existed(tops[0])
+    return there or all(change.after(f"{top}/pyvenv.cfg") is None for top in tops)
 
 
 def _is_turned(path: str, change: Change) -> bool:
