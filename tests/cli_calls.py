@@ -1,7 +1,10 @@
-"""The command line for tests: each call is a child of its own, forked from here so that it costs little.
+"""The command line for tests: each call is a process of its own, forked so that it costs little.
 
-The child is the whole command: own working folder, arguments, descriptors, exit code. Every call is held to
+The process is the whole command: own working folder, arguments, descriptors, exit code. Every call is held to
 what holds for all of them: never a traceback or an unexpected error, and with --json exactly one document.
+
+`warm` forks the process of warm_kit.py, `forked` this one, with all that a test has changed in it. A worker
+that has collected every test holds 0.6 GB, and a fork of it costs 30 ms of a core more.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import warm_kit
 from process_kit import WAIT_S, happens, start, until
 from read_once import forget_programs, read_once
 from spak.cli import main
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "specs/examples"
 HELLO = str(EXAMPLES / "hello.spak")
+SPAK = str(Path(sys.executable).with_name("spak"))
 
 ASK = """
 task Ask {
@@ -57,6 +62,15 @@ Cli = Callable[..., Done]
 
 def nothing() -> None:
     """What a child does first."""
+
+
+def warm(
+    folder: Path, args: tuple[str, ...], stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> Done:
+    """One call in a process that has nothing of this one but its environment."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
+    done = warm_kit.run([SPAK, *args], cwd=folder, env={**inherited, **(env or {})}, input=stdin)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def forked(

@@ -102,11 +102,16 @@ def begin(args: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: IO[
 
 
 def run(
-    args: Sequence[str], *, cwd: Path, env: Mapping[str, str], input: str = "", timeout: float | None = None
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    input: str | bytes = b"",
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """`python ARGS` until it ends. Raises: subprocess.TimeoutExpired, when it has been killed."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write(input.encode())
+        given.write(input.encode() if isinstance(input, str) else input)
         given.seek(0)
         process = Forked(args, cwd, env, [given.fileno(), out.fileno(), err.fileno()])
         try:

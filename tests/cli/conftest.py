@@ -8,24 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cli_calls import ASK, HELLO, Cli, Done, forked, held_to, nothing
-from read_once import read_once
-from spak.cli import run, session, show  # noqa: F401  imported once, here, not in every child
-from spak.proposers import PROPOSERS
-from spak.validators import VALIDATORS
-
-
-@pytest.fixture(scope="session")
-def warm() -> None:
-    """What every child would otherwise find out for itself."""
-    read_once()
-    for make in (*PROPOSERS.values(), *VALIDATORS.values()):
-        make()
+from cli_calls import ASK, HELLO, Cli, Done, forked, held_to, nothing, warm
+from spak.cli import run, session, show  # noqa: F401  imported once, here, not in every fork
 
 
 @pytest.fixture
-def cli(tmp_path: Path, warm: None) -> Cli:
-    """`cli("run", FILE, "--json")` in the test's folder; `stdin`, `env`, `before` and `folder` by name."""
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """`cli("run", FILE, "--json")` in the test's folder; `stdin`, `env`, `before` and `folder` by name.
+    What a test has patched in this process holds in its calls too."""
 
     def call(
         *args: str,
@@ -34,26 +24,29 @@ def cli(tmp_path: Path, warm: None) -> Cli:
         before: Callable[[], None] = nothing,
         folder: Path = tmp_path,
     ) -> Done:
-        return held_to(forked(folder, args, stdin, env, before), args)
+        patched = monkeypatch._setattr  # every test has the fixture: pytest-django's own ask for it
+        if patched or before is not nothing:
+            return held_to(forked(folder, args, stdin, env, before), args)
+        return held_to(warm(folder, args, stdin, env), args)
 
     return call
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with one ended run of hello.spak; copy it before you change it."""
     folder = tmp_path_factory.mktemp("finished")
-    done = forked(folder, ("run", HELLO, "--json", "--seed", "7"))
+    done = warm(folder, ("run", HELLO, "--json", "--seed", "7"))
     assert done.code == 0, done.err
     return folder / ".spak/runs"
 
 
 @pytest.fixture(scope="session")
-def asking(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with one run that waits for an answer; copy it before you change it."""
     folder = tmp_path_factory.mktemp("asking")
     (folder / "ask.spak").write_text(ASK)
-    done = forked(folder, ("run", "ask.spak", "--json", "--seed", "7"))
+    done = warm(folder, ("run", "ask.spak", "--json", "--seed", "7"))
     assert done.code == 4, done.err
     return folder / ".spak/runs"
 
