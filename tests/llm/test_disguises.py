@@ -38,6 +38,13 @@ def test_no_form_of_a_value_is_left(form: str, value: str, before: str, after: s
     check(value, (FORMS | APART)[form], before, after)
 
 
+@pytest.mark.parametrize("tail", ["%", "%5", "\\", "\\x5", "\\u00e", "\\1", "&", "&#4", "&am", "+0"])
+def test_an_escape_does_not_begin_within_a_value(tail: str) -> None:
+    for after in ("dab", "7;", "p;", "x41"):
+        check(f"correct-9-horse{tail}", FORMS["plain"], "key ", after)
+        check(f"correct-9-Horse{tail}", FORMS["capitals"], "key ", after)
+
+
 NOT_SHORT = {"od", "od -x", "od -tx4", "hexdump", "folded"}
 
 

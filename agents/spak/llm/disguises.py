@@ -59,6 +59,10 @@ _ESCAPES = re.compile(
     r"|\\[nrt]|0(?<![0-9A-Za-z_]0)[xX]|\x1b\[[0-9;?]*[A-Za-z]"
 )
 """Each begins with one character, so that the search for them is fast."""
+_BEGUN = re.compile(
+    r"(?:%[0-9A-Fa-f]?|\\(?:[xuU]\{?[0-9A-Fa-f]{0,7}|[0-3]?[0-7]?)|&(?:#[xX]?[0-9A-Fa-f]{0,6}|[a-z]{0,4})|(?<!\w)0)\Z"
+)
+"""The beginning of one."""
 _MAY_BE = re2.compile(r"[%&\\\x1b]|0[xX]|\[redacted:")
 _BYTES = re2.Options()
 _BYTES.encoding = re2.Options.Encoding.LATIN1
@@ -253,10 +257,15 @@ def _finders(begun: Sequence[bytes]) -> list[Any]:
 def _written(value: str, telling: Callable[[str], bool]) -> Iterator[_Form]:
     """The value as the first view has it."""
     for form in _turned(value):
-        for data in (_view(form), _bytes(form).translate(None, _SIGNS)):
+        for data in (_view(form), *(_bytes(text).translate(None, _SIGNS) for text in (form, _whole(form)))):
             text = data.decode("utf-8", "surrogatepass")
             if len(text) >= LEAST and telling(text):
                 yield _Form(data, not _is_long(text, LEAST_IN_ANY_CASE))
+
+
+def _whole(form: str) -> str:
+    """It without an end that what comes after it may make an escape."""
+    return _BEGUN.sub("", form)
 
 
 def _coded(value: str) -> Iterator[_Form]:
