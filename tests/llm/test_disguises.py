@@ -169,3 +169,20 @@ def test_a_value_with_a_long_row_of_signs_holds_nothing_up(row: str) -> None:
     found = Redactor().knowing([f"{TOKEN}{row}{TOKEN[::-1]}"])
     text = row[:3] * 200_000
     assert TOKEN[:20] not in found.text(f"{text}\n{TOKEN[:20]}\n{text}")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["MY2PROJECTDB x\n", "MY2PROJECTDB x "])
+def test_many_hits_take_no_longer(text: str) -> None:
+    """The whole text was copied for every hit, and a long line searched for its ends."""
+    found = Redactor().knowing(["My2ProjectDb"]).text(f"46ce63cb State x\n{text * 250_000}")
+    assert found == "46ce63cb State x\n" + text.replace("MY2PROJECTDB", "[redacted:key]") * 250_000
+
+
+def test_a_row_takes_no_other_lines_with_it() -> None:
+    """`git log --oneline` prints what looks like rows of a dump."""
+    redactor = Redactor().knowing(["My2ProjectDb"])
+    row = "46ce63cb State x"
+    assert redactor.text(f'{row}\n{{"db": "MY2PROJECTDB", "n": 1}}\n{row}') == (
+        f'{row}\n{{"db": "[redacted:key]", "n": 1}}\n{row}'
+    )

@@ -100,15 +100,16 @@ class Disguises:
             return []
         found = self._found(text)
         if _MAY_BE_ROW.search(text):
-            short, starts, places = _trimmed(text)
+            short, starts, lines = _trimmed(text)
             for start, stop in self._found(short):
-                first, last = (
-                    places[at] + index - starts[at]
-                    for index in (start, stop - 1)
-                    for at in (bisect_right(starts, index) - 1,)
+                at, until = (bisect_right(starts, index) - 1 for index in (start, stop - 1))
+                first, last = lines[at], lines[until]
+                found.append(
+                    (
+                        first.start if first.is_row else first.kept + start - starts[at],
+                        last.stop if last.is_row else last.kept + stop - starts[until],
+                    )
                 )
-                end = text.find("\n", last)
-                found.append((text.rfind("\n", 0, first) + 1, end if end >= 0 else len(text)))
         return _apart(found)
 
     def _found(self, text: str) -> list[Span]:
@@ -396,20 +397,28 @@ def _read(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _trimmed(text: str) -> tuple[str, list[int], list[int]]:
-    """The text with what counts of the rows of dumps, and where each of its lines begins in it and in the
-    text."""
-    parts, starts, places = [], [], []
+class _Line(NamedTuple):
+    """A line of a text, and where in it that begins which is looked at."""
+
+    start: int
+    stop: int
+    kept: int
+    is_row: bool
+
+
+def _trimmed(text: str) -> tuple[str, list[int], list[_Line]]:
+    """The text with what counts of the rows of dumps, where each of its lines begins in it, and its lines."""
+    parts, starts, lines = [], [], []
     at = size = 0
     for line in text.split("\n"):
         row = _ROW.fullmatch(line)
         start, stop = row.span(row.lastindex or 0) if row is not None else (0, len(line))
         parts.append(line[start:stop])
         starts.append(size)
-        places.append(at + start)
+        lines.append(_Line(at, at + len(line), at + start, row is not None))
         size += stop - start + 1
         at += len(line) + 1
-    return "\n".join(parts), starts, places
+    return "\n".join(parts), starts, lines
 
 
 def _apart(spans: Iterable[Span]) -> list[Span]:

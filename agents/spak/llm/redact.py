@@ -18,6 +18,7 @@ import re
 from base64 import b32encode, b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -145,8 +146,9 @@ class Redactor:
                     text = known.sub(_KNOWN, text)
                 text = _SHAPES.sub(_stand_in, text)
                 spans = self._disguises.spans(text)
-                for start, stop in reversed(spans):
-                    text = text[:start] + _KNOWN + text[stop:]
+                edges = (0, *chain.from_iterable(spans), len(text))
+                kept = zip(edges[::2], edges[1::2], strict=True)
+                text = _KNOWN.join(text[start:stop] for start, stop in kept)
                 if text == before:
                     return text
             if self._known(text) is None and not self._disguises.spans(text):
