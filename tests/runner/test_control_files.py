@@ -11,9 +11,11 @@ import pytest
 from barrier_kit import ENV, Barrier, git, line, opened, tool
 from spak import canon
 from spak.records import Authority, Kind, Record
+from spak.runner import changes
 from spak.runner.history import History
 from spak.sandbox.restricted import Restricted
 from spak.tools.git import nested
+from spak.workspace.tree import Node
 
 EVIL = "[core]\n\tfsmonitor = touch ran; false\n"
 PLAIN = """[core]
@@ -364,6 +366,53 @@ def test_a_link_gives_a_file_of_an_earlier_step_no_other_name(tmp_path: Path) ->
     assert ran(barrier, "P('build/conftest.py').write_text('x')") == "ok"
     assert barrier.do(line("ln", "-s", "../build", "docs/unit")) == "workspace.control"
     assert "docs/unit/conftest.py" in barrier.why and not (barrier.place / "docs/unit").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "P('out').mkdir(); [P(f'out/{n}.txt').touch() for n in range(9)]; P('new').symlink_to('out')",
+        "P('build/kept').mkdir(); [P(f'build/kept/{n}.txt').touch() for n in range(9)]",
+        "P('build/a').mkdir(); P('build/a/x.txt').touch(); "
+        "[P(f'new{n}').symlink_to('build/a') for n in range(9)]",
+    ],
+)
+def test_a_link_to_more_files_than_are_looked_at_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    assert ran(opened(tmp_path / "few"), deed) == "ok"
+    monkeypatch.setattr(changes, "MOST_LINKED", 8)
+    barrier = opened(tmp_path / "many")
+    assert ran(barrier, deed) == "workspace.control" and "conftest.py" in barrier.why
+
+
+def test_packages_behind_more_links_than_are_looked_at_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_LINKED", 0)
+    deed = (
+        "P('build/a').mkdir(); [P(f'build/a/{n}').touch() for n in range(9)]; "
+        "P('node_modules/.bin').symlink_to('../build/a')"
+    )
+    assert ran(opened(tmp_path / "run"), deed) == "workspace.control"
+
+
+def test_many_links_to_many_files_are_looked_at_up_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "file").touch()
+    touched = [f"build/{n}.txt" for n in range(2000)]
+    for name in touched:
+        (tmp_path / name).touch()
+    children = {}
+    for n in range(100):
+        for link, target in ((f"to{n}", "build"), (f"root{n}", "."), (f"file{n}", "file")):
+            (tmp_path / link).symlink_to(target)
+            children[link] = Node("l", 0o777)
+    found = list(changes._reached(tmp_path, Node("d", 0o755, children=children), touched))
+    named = [path for path, place in found if path != place and path.startswith("to")]
+    assert len(named) == changes.MOST_LINKED
+    assert len(found) <= len(touched) + changes.MOST_LINKED + 2 * 100
+    assert not any(path.startswith(("root", "file")) for path, _ in found)
 
 
 def test_what_a_line_removes_its_programs_may_not_make_again(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ write, and does nothing. Both take the call before it starts and the body of its
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +27,10 @@ from spak.workspace.tree import Node, links
 
 WHY = 300
 """Characters of the reason that R4 and the record hold."""
-MOST_LINKED = 2000
-"""Files and folders that are looked at below a new link."""
+MOST_LINKED = 20_000
+"""Files and folders that are looked at in one step by the names that links give them."""
+_HELD = ("conftest.py", "x.pth")
+"""What a link to more than that is taken to give: in a project, and in an environment."""
 
 
 class Step(Protocol):
@@ -159,38 +162,59 @@ def _own_content(place: Path, path: str) -> bytes | None:
 
 
 def _reached(place: Path, begun: Node | None, touched: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The paths, each with where it lies: as they are, and by the names that links give them. A new link to a
-    folder gives all that is in it; one that was there what a build or a cache holds anew."""
+    """The paths, each with where it lies: as they are, and by the names that links to folders of builds and
+    caches give them. A new link gives all that is in its folder; one that was there what is new in it."""
     place = Path(os.path.realpath(place))
+    given: list[tuple[str, Iterator[tuple[str, str]]]] = []
     for path in touched:
         yield path, path
         found = place / path
         if found.is_symlink() and found.is_dir():
             yield f"{path}/__init__.py", f"{path}/__init__.py"
-            yield from _below(place, path)
-    hidden = [path for path in touched if control_files.is_hidden(path)]
+            if target := _hidden_target(place, path):
+                given.append((path, _below(target, path)))
+    hidden = sorted(f"{place}/{path}" for path in touched if control_files.is_hidden(path))
     for link in links(begun, control_files.is_hidden) if hidden and begun is not None else ():
-        target = os.path.realpath(place / link)
-        for path in hidden:
-            if str(place / path).startswith(f"{target}/"):
-                yield link + str(place / path).removeprefix(target), path
+        if target := _hidden_target(place, link):
+            given.append((link, _new_below(f"{place}/", target, link, hidden)))
+    yield from _named(given)
 
 
-def _below(place: Path, link: str) -> Iterator[tuple[str, str]]:
-    """The files below a link to a folder that is not looked at by the names there; a name that says what is
-    run where they are too many."""
-    target, left = os.path.realpath(place / link), MOST_LINKED
+def _named(given: Sequence[tuple[str, Iterator[tuple[str, str]]]]) -> Iterator[tuple[str, str]]:
+    """What links give, `MOST_LINKED` in all; each link that has more gives names that say what is run."""
+    left = MOST_LINKED
+    for link, found in given:
+        for name, path in found:
+            left -= 1
+            if left < 0:
+                yield from ((f"{link}/{held}", f"{link}/{held}") for held in _HELD)
+                break
+            yield name, path
+
+
+def _hidden_target(place: Path, link: str) -> str:
+    """Where a link to a folder leads whose files are not looked at by their names; else empty."""
+    target = os.path.realpath(place / link)
     inside = os.path.relpath(target, place)
-    if inside.startswith("..") or not control_files.is_hidden(f"{inside}/x"):
-        return
+    hidden = not inside.startswith("..") and control_files.is_hidden(f"{inside}/x")
+    return target if hidden and Path(target).is_dir() else ""
+
+
+def _below(target: str, link: str) -> Iterator[tuple[str, str]]:
+    """What is below a new link, by its name there: that was not there, whatever its folder held before."""
     for folder, _, files in os.walk(target):
+        above = link + folder.removeprefix(target)
+        yield above, above
         for name in files:
-            path = link + f"{folder}/{name}".removeprefix(target)
-            yield path, path  # which was not there, whatever its folder held before
-        left -= len(files) + 1
-        if left < 0:
-            yield f"{link}/conftest.py", f"{link}/conftest.py"
+            yield f"{above}/{name}", f"{above}/{name}"
+
+
+def _new_below(place: str, target: str, link: str, hidden: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those of the sorted paths that a link leads to, by its name."""
+    for at in range(bisect_left(hidden, f"{target}/"), len(hidden)):
+        if not hidden[at].startswith(f"{target}/"):
             return
+        yield link + hidden[at].removeprefix(target), hidden[at].removeprefix(place)
 
 
 def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:
