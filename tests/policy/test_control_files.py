@@ -27,6 +27,7 @@ def found(
         lambda path: False,
         lambda path: before.get(path, b"before"),
         lambda path: after.get(path, b"after"),
+        lambda path: len(after.get(path, b"after")),
         lambda path: in_other,
     )
     held = control_files.emptied if of_emptied else control_files.unpermitted
@@ -122,7 +123,25 @@ def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> Non
 @pytest.mark.parametrize(
     ("path", "lines", "wrong"),
     [
-        ("requirements.txt", b"a==2\nb>=1\n-r other.txt\n-c limits.txt\n-e .\n./local\n# https://x\n", False),
+        (
+            "requirements.txt",
+            b"a==2\nb[c]>=1; python_version < '3.9'\n  # https://x\n--no-binary a\n--pre\n",
+            False,
+        ),
+        ("requirements.txt", b"a==1 --hash=sha256:00 \\\n    --hash=sha256:11  # -i x\n", False),
+        ("requirements.txt", b"-r other/evil.list\n", True),
+        ("requirements.txt", b"-c limits.txt\n", True),
+        ("requirements.txt", b"-e .\n", True),
+        ("requirements.txt", b"--find-l=./wheels\n", True),
+        ("requirements.txt", b"--pre --f wheels\n", True),
+        ("requirements.txt", b'--"find-links" wheels\n', True),
+        ("requirements.txt", b"--extra-index-u ht\\\ntps://e.vil\n", True),
+        ("requirements.txt", b"# a \\\n-\\\n-index-url x\n", True),
+        ("requirements.txt", b"x @ file:///ws/y\n", True),
+        ("requirements.txt", b"./evil.whl\n", True),
+        ("requirements.txt", b"/ws/evil\n", True),
+        ("requirements.txt", b"evil-1-py3-none-any.whl\n", True),
+        ("requirements.txt", b"${X}\n", True),
         ("requirements.txt", b"--index-url https://x.example\n", True),
         ("requirements-dev.txt", b"-i x\n", True),
         ("requirements/dev.in", b" --find-links ./wheels\n", True),
@@ -132,6 +151,10 @@ def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> Non
         (".gitignore", b"*.log\n!keep.log\n", False),
         (".gitignore", b"!.env\n", True),
         ("sub/.gitignore", b"!/conf/id_rsa \n", True),
+        (".gitignore", b"!.e*\n", True),
+        (".gitignore", b"!*\n", True),
+        (".gitignore", b"*\n!*/\n!*.py\n", False),
+        (".gitignore", b".env*\n!.env.example\n", False),
     ],
 )
 def test_lines_that_no_line_may_write_into_files_that_it_names(path: str, lines: bytes, wrong: bool) -> None:
@@ -140,6 +163,29 @@ def test_lines_that_no_line_may_write_into_files_that_it_names(path: str, lines:
     assert found(line, path, before={path: b"a==1\n" + lines}, after={path: lines + b"c\n"}) == "", "not new"
     git = found("git checkout main", path, before={path: b""}, after={path: lines})
     assert git == "", "what was committed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wrong"),
+    [
+        (b"*.log\n.env\n", b"*.log\n", True),
+        (b"*.log\n.env\n", b"", True),
+        (b"*.log\n", b"", False),
+        (b"/conf/id_rsa\n", b"/conf/id_ed25519\n", True),
+        (b"secrets/\n", b"docs/\n", True),
+        (b"*.pem\n", b"*.log\n", True),
+        (b"*\n", b"*.log\n", True),
+        (b".env\n", b"# all\n.env*\n", False),
+        (b"*.log\n.env\n", b".env\n*.log\n", False),
+        (b"!.env\n.env\n", b".env\n!.env\n", True),
+        (b"!.env\n", b"!.env\n*.log\n", False),
+        (b"", b"a*\n" * control_files.MAX_MATCHES, True),
+    ],
+)
+def test_files_of_secrets_stay_ignored(before: bytes, after: bytes, wrong: bool) -> None:
+    path, then, now = ".gitignore", {".gitignore": before}, {".gitignore": after}
+    assert (found("python3 tool.py", path, before=then, after=now) == path) is wrong
+    assert found("git checkout main", path, before=then, after=now) == ""
 
 
 @pytest.mark.parametrize(
@@ -163,6 +209,26 @@ def test_code_is_not_emptied(line: str, path: str, wrong: bool) -> None:
         line, path, "new.py", new=("new.py",), after={path: b"", "new.py": b"before"}, of_emptied=True
     )
     assert kept == "", "it was moved"
+
+
+def test_only_new_files_of_the_size_of_an_emptied_one_are_read() -> None:
+    read = []
+
+    def after(path: str) -> bytes:
+        read.append(path)
+        return {"src/a.py": b"", "same.py": b"before"}.get(path, b"other")
+
+    change = control_files.Change(
+        lambda path: path == "src/a.py",
+        lambda path: False,
+        lambda path: b"before",
+        after,
+        lambda path: 6 if path == "same.py" else 5,
+        lambda path: False,
+    )
+    touched = ["src/a.py", *(f"{n}.bin" for n in range(9)), "same.py"]
+    assert control_files.emptied("run", {"cmd": ["python3", "a.py"]}, touched, change) == ""
+    assert read == ["src/a.py", "same.py"]
 
 
 @pytest.mark.parametrize(

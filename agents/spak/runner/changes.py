@@ -144,6 +144,7 @@ class Writing:
             lambda path: not os.path.lexists(place / path),
             lambda path: workspace.before(reached.get(path, path)),
             lambda path: _own_content(place, reached.get(path, path)),
+            lambda path: _size(place / path),
             lambda path: nested.holds(place, path),
         )
 
@@ -159,6 +160,10 @@ def _own_content(place: Path, path: str) -> bytes | None:
     """What a file holds; None where a link leads to it, since its target may be written later."""
     itself = Path(os.path.realpath(place / path)) == Path(os.path.realpath(place)) / path
     return beneath.content(place, path) if itself else None
+
+
+def _size(path: Path) -> int:
+    return path.lstat().st_size if os.path.lexists(path) else 0
 
 
 def _reached(place: Path, begun: Node | None, touched: Sequence[str]) -> Iterator[tuple[str, str]]:
