@@ -61,6 +61,11 @@ def test_nor_some_of_one_of_six(form: str) -> None:
     check("a1-b2c", FORMS[form], "x = ", "\n")
 
 
+@pytest.mark.parametrize("form", ["hex with colons", "hex with dashes", "an array of C"])
+def test_nor_its_hex_with_one_separator(form: str) -> None:
+    check("a1-b2c", FORMS[form], "", "")
+
+
 OF_BYTES = {"unicode, all", "unicode in braces", "unicode, eight", "html, all", "html in hex, all"}
 
 
@@ -89,6 +94,13 @@ def test_letters_beyond_ascii_by_their_numbers(shown: str) -> None:
         ("hunter2x", "hunter 2x"),
         ("123456", " ".join(map(str, range(100)))),
         ("12345678", " ".join(map("{:02x}".format, range(256)))),
+        ("654321", "36,35,34,33,32,31"),
+        ("890123", "38 39 30 31 32 33"),
+        ("112233", "31, 31, 32, 32, 33, 33"),
+        ("fedcba", "66 65 64 63 62 61"),
+        ("a1-b2c", "61 31 2d\n62 32 63"),
+        ("a1-b2c", "6131, 2d62 3263"),
+        ("a1-b2c", "613 12d 623 263"),
         ("abcdefgh", str(list(range(256)))),
         ("2024010112", "2024-01-01 12:00:00"),
         ("'localhost'", "http://localhost:8000"),

@@ -35,7 +35,7 @@ LEAST = 6
 LEAST_ACROSS = 10
 """Of one that is found across ends of lines, and of a code without what is between its parts."""
 LEAST_CODED = 8
-"""Bytes of a value of which other codes than hex are found."""
+"""Bytes of a value of which other codes than hex are found, and hex with anything between its digits."""
 LEAST_IN_ANY_CASE = (8, 16)
 """Characters of a value that is found in any letter case; the second of one of letters alone."""
 LEAST_APART = (12, 20)
@@ -78,7 +78,8 @@ _ROW = re.compile(
 )
 """A row of a dump: of xxd, with a column of text, with nothing but an address before it."""
 _MAY_BE_ROW = re2.compile(r"(?m)^[ \t]*[0-9A-Fa-f]{6,16}:?[ \t]+[^ \t\r\n]{1,16}(?:[ \t\r]|$)")
-_COUNTED = (digits + digits, ascii_lowercase)
+_COUNTED = tuple(row[::step] for row in (digits + digits, ascii_lowercase) for step in (1, -1))
+_REPEATED = re.compile(r"(.)\1+")
 
 Span = tuple[int, int]
 
@@ -86,12 +87,15 @@ Span = tuple[int, int]
 class Disguises:
     """Finds some values in texts. `telling` says which text can be told from ordinary words."""
 
-    __slots__ = ("_any", "_coded", "_pieces", "_written")
+    __slots__ = ("_any", "_coded", "_pieces", "_short", "_written")
 
     def __init__(self, values: Sequence[str], telling: Callable[[str], bool]) -> None:
         self._any = bool(values)
         self._written = _Forms(chain.from_iterable(_written(value, telling) for value in values), LEAST)
         self._coded = _Forms(chain.from_iterable(map(_coded, values)), LEAST_ACROSS)
+        self._short = _Forms(
+            (_Form(_bytes(value).hex().encode()) for value in values if _is_short(value)), LEAST_ACROSS
+        )
         self._pieces = _Pieces(values)
 
     def spans(self, text: str) -> list[Span]:
@@ -118,12 +122,15 @@ class Disguises:
         letters = lower.translate(None, _BETWEEN)
         written = self._written.spans(view, lower)
         coded = self._coded.spans(letters, letters) + self._pieces.spans(letters)
-        if not written and not coded:
+        short = self._short.spans(letters, letters)
+        if not written and not coded and not short:
             return []
         starts, stops = _places(text)
-        kept = [at for at, code in enumerate(view) if code not in _BETWEEN] if coded else []
+        kept = [at for at, code in enumerate(view) if code not in _BETWEEN] if coded or short else []
         found = [(starts[start], stops[stop - 1], stop - start) for start, stop in written]
         found += [(starts[kept[start]], stops[kept[stop - 1]], LEAST_ACROSS) for start, stop in coded]
+        hexed = ((starts[kept[start]], stops[kept[stop - 1]]) for start, stop in short)
+        found += [(start, stop, 0) for start, stop in hexed if _is_even(text[start:stop])]
         return [
             (start, stop)
             for start, stop, size in found
@@ -279,11 +286,29 @@ def _coded(value: str) -> Iterator[_Form]:
         for letters in map(_letters, (_view(form), _bytes(form)))
         if not letters.isdigit() and _is_long(letters.decode("utf-8", "surrogatepass"), LEAST_APART)
     ]
-    if not any(value.lower() in row for row in _COUNTED):  # the numbers of its signs count up
-        forms += (number.encode() for number in _numbers(data))
     if len(data) >= LEAST_CODED:
+        if not _is_counted(value):
+            forms += (number.encode() for number in _numbers(data))
         forms += (*_aligned(b64encode, data, 3, 6), *_aligned(b32encode, data, 5, 5))
     yield from (_Form(form) for form in map(_letters, forms) if len(form) >= LEAST_ACROSS)
+
+
+def _is_counted(value: str) -> bool:
+    """Whether the numbers of its signs count up or down, as those of many lists do."""
+    once = _REPEATED.sub(r"\1", value.lower())
+    return any(once in row for row in _COUNTED)
+
+
+def _is_short(value: str) -> bool:
+    """Whether its hex is found only where `_is_even`: anything between so few digits is found by chance."""
+    return len(_bytes(value)) < LEAST_CODED and not _is_counted(value)
+
+
+def _is_even(shown: str) -> bool:
+    """Whether whole bytes in hex lie together, or all with the same signs between them."""
+    parts = re.split(r"([^0-9A-Za-z]+)", _ESCAPES.sub(_meant, shown))
+    between = {part.strip(" \t") for part in parts[1::2]}
+    return all(len(part) % 2 == 0 for part in parts[::2]) and len(between) < 2
 
 
 def _turned(value: str) -> Iterator[str]:
@@ -300,11 +325,9 @@ def _is_long(text: str, least: tuple[int, int]) -> bool:
 
 
 def _numbers(data: bytes) -> Iterator[str]:
-    """Bytes in hex; of longer values also words as they lie in memory, octal and decimal. Of words those that
-    hold nothing but the value, wherever in a word it begins."""
+    """Bytes in hex, octal and decimal, and words as they lie in memory: those that hold nothing but the
+    value, wherever in a word it begins."""
     yield data.hex()
-    if len(data) < LEAST_CODED:
-        return
     yield "".join(map("{:03o}".format, data))
     yield "".join(map(str, data))
     for size in (2, 4):
