@@ -104,16 +104,12 @@ class Disguises:
             return []
         found = self._found(text)
         if _MAY_BE_ROW.search(text):
-            short, starts, lines = _trimmed(text)
+            short, starts, places, rows = _trimmed(text)
             for start, stop in self._found(short):
-                at, until = (bisect_right(starts, index) - 1 for index in (start, stop - 1))
-                first, last = lines[at], lines[until]
-                found.append(
-                    (
-                        first.start if first.is_row else first.kept + start - starts[at],
-                        last.stop if last.is_row else last.kept + stop - starts[until],
-                    )
-                )
+                first, last = (bisect_right(starts, index) - 1 for index in (start, stop - 1))
+                begin = rows[first] or (places[first] + start - starts[first], 0)
+                end = rows[last] or (0, places[last] + stop - starts[last])
+                found.append((begin[0], end[1]))
         return _apart(found)
 
     def _found(self, text: str) -> list[Span]:
@@ -420,28 +416,22 @@ def _read(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-class _Line(NamedTuple):
-    """A line of a text, and where in it that begins which is looked at."""
-
-    start: int
-    stop: int
-    kept: int
-    is_row: bool
-
-
-def _trimmed(text: str) -> tuple[str, list[int], list[_Line]]:
-    """The text with what counts of the rows of dumps, where each of its lines begins in it, and its lines."""
-    parts, starts, lines = [], [], []
+def _trimmed(text: str) -> tuple[str, list[int], list[int], list[Span | None]]:
+    """The text with what counts of the rows of dumps, where each of its lines begins in it and in the text,
+    and of each that is a row where all of it is."""
+    parts, starts, places = [], [], []
+    rows: list[Span | None] = []
     at = size = 0
     for line in text.split("\n"):
         row = _ROW.fullmatch(line)
         start, stop = row.span(row.lastindex or 0) if row is not None else (0, len(line))
         parts.append(line[start:stop])
         starts.append(size)
-        lines.append(_Line(at, at + len(line), at + start, row is not None))
+        places.append(at + start)
+        rows.append((at, at + len(line)) if row is not None else None)
         size += stop - start + 1
         at += len(line) + 1
-    return "\n".join(parts), starts, lines
+    return "\n".join(parts), starts, places, rows
 
 
 def _apart(spans: Iterable[Span]) -> list[Span]:
