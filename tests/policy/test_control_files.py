@@ -121,6 +121,28 @@ def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("line", "path", "new", "wrong"),
+    [
+        (
+            "python -m venv env && make deps",
+            "env/bin/activate",
+            ("env/pyvenv.cfg", "env/bin/activate"),
+            False,
+        ),
+        ("python3 -m venv tools/env; ls", "tools/env/bin/activate", ("tools/env",), False),
+        ("python -m venv env && make", "env/bin/activate", ("env/bin/activate",), True),
+        ("python -m venv env && make", "env/bin/activate", ("env/pyvenv.cfg",), True),
+        ("python -m venv env && make", "env/Makefile", ("env",), True),
+        ("python -m venv env && make", "other/bin/activate", ("env", "other"), True),
+        ("mkdir env && make", "env/bin/activate", ("env",), True),
+    ],
+)
+def test_an_environment_that_a_line_makes(line: str, path: str, new: tuple[str, ...], wrong: bool) -> None:
+    below = tuple(f"{top}/{name}" for top in new for name in ("pyvenv.cfg", "bin/activate", "Makefile"))
+    assert (found(line, path, new=(*new, *below)) == path) is wrong
+
+
+@pytest.mark.parametrize(
     ("path", "lines", "wrong"),
     [
         (
@@ -129,6 +151,7 @@ def test_what_is_new_in_an_environment(line: str, path: str, wrong: bool) -> Non
             False,
         ),
         ("requirements.txt", b"a==1 --hash=sha256:00 \\\n    --hash=sha256:11  # -i x\n", False),
+        ("requirements.txt", b" " * 100_000 + b"x\n", False),
         ("requirements.txt", b"-r other/evil.list\n", True),
         ("requirements.txt", b"-c limits.txt\n", True),
         ("requirements.txt", b"-e .\n", True),

@@ -419,6 +419,23 @@ def test_many_links_to_many_files_are_looked_at_up_to_a_limit(tmp_path: Path) ->
     assert not any(path.startswith(("root", "file")) for path, _ in found)
 
 
+@pytest.mark.parametrize("path", [".venv/bin/new", "package-lock.json", "Makefile"])
+def test_the_reason_says_how_packages_are_installed(tmp_path: Path, path: str) -> None:
+    barrier = opened(tmp_path / "run")
+    assert ran(barrier, f"P({path!r}).write_text('id')") == "workspace.control"
+    hint = "run the install as a line of its own"
+    assert (f"{path} was changed; {hint}" in barrier.why) is (path != "Makefile")
+
+
+@pytest.mark.parametrize("folder", ["env", "tools/myenv"])
+@pytest.mark.parametrize("then", ["", " && echo made"])
+def test_a_line_may_make_an_environment_of_any_name(tmp_path: Path, folder: str, then: str) -> None:
+    barrier = opened(tmp_path / "run")
+    made = line("sh", "-c", f"python3 -m venv --without-pip {folder}{then}")
+    assert barrier.do(made) == "ok", (barrier.codes, barrier.why)
+    assert (barrier.place / folder / "bin/activate").exists()
+
+
 def test_what_a_line_removes_its_programs_may_not_make_again(tmp_path: Path) -> None:
     barrier = opened(tmp_path / "run")
     project(barrier.place)

@@ -8,7 +8,8 @@ reads no file and undoes nothing (spak.runner.changes does).
 
 Not held against a call: paths that its permit named, what git alone restores in the workspace's own
 repository, what formatters alone rewrite, lock files and installed packages where package managers alone
-ran, new files in folders of builds, and files that hold the same words and signs as before.
+ran, programs and packages of an environment that `python -m venv` of the line makes, new files in folders of
+builds, and files that hold the same words and signs as before.
 Held whoever named it: a list of requirements that says anew where packages come from, a `.gitignore` that
 ignores a file of secrets no more, and a file of code with nothing left in it (`emptied`).
 Source: ADR 0082.
@@ -50,7 +51,7 @@ _WORD = re.compile(rb"[\w\x80-\xff]+|[^\s'\",;()\\]")
 """A word, or a sign that formatters neither add nor remove: programs can be written in signs alone."""
 _COMMENT = re.compile(rb"(?m)(?:^|(?<=\s))(?:#|//).*$")
 """The rest of a line that is no code in most files that say what is run."""
-_PIP_COMMENT = re.compile(r"(^|\s+)#.*$")
+_PIP_COMMENT = re.compile(r"(?:^|\s)#.*$")
 _QUOTES = str.maketrans("", "", "'\"\\")
 MAX_MATCHES = 200_000
 """Names times patterns of a `.gitignore` that are compared; one with more is held."""
@@ -101,14 +102,31 @@ def unpermitted(tool: str, args: Mapping[str, Any], touched: Iterable[str], chan
         held = []
     installs = _alone(reading, _INSTALL, "installs_locked")
     written = {use.path for use in reading.uses if use.how in _WRITTEN} | {str(args.get("verdict_file"))}
+    made = _environments(reading, change)
     removed = {use.path for use in reading.uses if use.how in _REMOVED}
     for path in suspects:
-        of_packages = _LOCKS.fullmatch(path.rpartition("/")[2]) or _in_build(path)
         same = same_words(change.before(path), change.after(path), path)
         named = path in written or (path in removed and change.gone(path))
-        if not named and not (installs and of_packages) and not same:
+        if not (named or (installs and of_packages(path)) or same or _in_new(path, made, change)):
             return path
     return held[0] if held else ""
+
+
+def _environments(reading: Reading, change: Change) -> tuple[str, ...]:
+    """The folders that a line makes environments of by `python -m venv`."""
+    if not any(deed.about == "python-m-venv" for deed in reading.deeds):
+        return ()
+    named = {use.path for use in reading.uses if use.how == "writes"}
+    settings = {path: f"{path}/pyvenv.cfg" for path in named}
+    return tuple(
+        path for path, file in settings.items() if change.after(file) is not None and not change.existed(file)
+    )
+
+
+def _in_new(path: str, made: Iterable[str], change: Change) -> bool:
+    """Whether a file is new where an environment that a line made has its programs and packages."""
+    inside = any(path.startswith((f"{top}/bin/", f"{top}/lib/")) for top in made)
+    return inside and not change.existed(path)
 
 
 def emptied(tool: str, args: Mapping[str, Any], touched: Iterable[str], change: Change) -> str:
@@ -166,6 +184,11 @@ def _statements(source: bytes) -> list[str] | None:
         return sorted(map(ast.dump, ast.parse(source).body))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def of_packages(path: str) -> bool:
+    """Whether package managers alone may change it: a lock file, or what lies where they install."""
+    return _LOCKS.fullmatch(path.rpartition("/")[2]) is not None or _in_build(path)
 
 
 def is_hidden(path: str) -> bool:

@@ -107,7 +107,7 @@ class Writing:
         if not why and (settings := _of_settings(self.workspace, touched)):
             code, why = SETTINGS, f"{settings} was changed"
         if not why and (control := self._control(touched, near)):
-            code, why = CONTROL, f"{control} was changed"
+            code, why = CONTROL, f"{control} was changed{_hint(control)}"
         if not why and (emptied := self._emptied(touched)):
             code, why = EMPTIED, f"{emptied} was emptied"
         if why:
@@ -154,6 +154,11 @@ class Writing:
         looking = replace(self._call, inherit=())
         found = repository.trouble(looking, self._before, paths, self.workspace.before)
         return str(self.clean(found))
+
+
+def _hint(control: str) -> str:
+    """How a package manager may change such a file."""
+    return "; run the install as a line of its own" if control_files.of_packages(control) else ""
 
 
 def _own_content(place: Path, path: str) -> bytes | None:
