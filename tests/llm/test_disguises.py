@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import string
 
 import pytest
@@ -16,6 +17,7 @@ SIGNS = "+/=_-.!$&%@#(){}:;,<>~ '\"\\"
 VALUES = st.text(string.ascii_letters + string.digits + SIGNS, min_size=12, max_size=64).filter(
     lambda value: value == value.strip() and len(core(value)) > 11 and not core(value).isalpha()
     and not core(value).isdigit() and len(set(value)) > 5
+    and not re.fullmatch("[0-9]{0,2}[a-z]+[0-9]{0,2}", core(value))
 )  # fmt: skip
 AROUND = st.text(string.ascii_lowercase + "= \n", max_size=9)
 
@@ -49,7 +51,7 @@ NOT_SHORT = {"od", "od -x", "od -tx4", "hexdump", "folded"}
 
 
 @pytest.mark.parametrize("form", sorted(FORMS.keys() - NOT_SHORT))
-@pytest.mark.parametrize("value", ["hunter22", "a-B3c_D4", "pa&sw%rd", "x'y\"z\\1w2_3"])
+@pytest.mark.parametrize("value", ["hunt3r22", "a-B3c_D4", "pa&sw%rd", "x'y\"z\\1w2_3"])
 def test_nor_of_one_of_eight_characters(form: str, value: str) -> None:
     check(value, FORMS[form], "", "")
 
@@ -64,6 +66,24 @@ def test_nor_some_of_one_of_six(form: str) -> None:
 @pytest.mark.parametrize("form", ["hex with colons", "hex with dashes", "an array of C"])
 def test_nor_its_hex_with_one_separator(form: str) -> None:
     check("a1-b2c", FORMS[form], "", "")
+
+
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - NOT_SHORT - {"capitals", "other case"}))
+def test_nor_of_a_word_with_a_number(form: str) -> None:
+    check("hunter22", FORMS[form], "", "")
+
+
+@pytest.mark.parametrize("form", ["capitals", "other case", *APART])
+def test_nor_of_a_long_one(form: str) -> None:
+    check("CorrectHorseBatteryStaple9", (FORMS | APART)[form], "", "")
+
+
+@pytest.mark.parametrize("form", ["capitals", "other case", "small letters"])
+@pytest.mark.parametrize(
+    "value", ["redis://Kp3x@db/x", "https://db/x?key=Kp3xQ", "Correct/Horse-9", "2024-01-15-Kp3x"]
+)
+def test_nor_of_one_that_only_looks_ordinary(form: str, value: str) -> None:
+    check(value, FORMS[form], "", "")
 
 
 OF_BYTES = {"unicode, all", "unicode in braces", "unicode, eight", "html, all", "html in hex, all"}
@@ -106,6 +126,14 @@ def test_letters_beyond_ascii_by_their_numbers(shown: str) -> None:
         ("'localhost'", "http://localhost:8000"),
         ("correcthorse", "correct horse"),
         ("python-3.11", "Python 3, 11 of them"),
+        ("Europe/Oslo", "EUROPE/OSLO europe/oslo"),
+        ("America/Argentina/Buenos_Aires", "america argentina buenos aires"),
+        ("http://web:8000", "HTTP://WEB:8000"),
+        ("postgres://db.internal:5432/inventory", "Postgres: db, internal, 5432, inventory"),
+        ("Summary1", "SUMMARY1 summary1"),
+        ("MyProjectDb12", "my_project_db_12 MYPROJECTDB12"),
+        ("2024-01-15T10:00", "20240115T1000"),
+        ("2024-01-15T10:00:00Z", "20240115T100000Z 2024-01-15t10:00:00z"),
     ],
 )
 def test_nothing_is_found_by_chance(value: str, text: str) -> None:

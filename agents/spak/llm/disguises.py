@@ -37,9 +37,10 @@ LEAST_ACROSS = 10
 LEAST_CODED = 8
 """Bytes of a value of which other codes than hex are found, and hex with anything between its digits."""
 LEAST_IN_ANY_CASE = (8, 16)
-"""Characters of a value that is found in any letter case; the second of one of letters alone."""
+"""Characters of a value that is found in any letter case; the second of one of letters alone, or with one
+or two digits after them."""
 LEAST_APART = (12, 20)
-"""Letters and digits of a value that is found with other signs between them; the second of letters alone."""
+"""Letters and digits of a value that is found with other signs between them; the second as above."""
 LEAST_OF_PIECE = 12
 """Letters and digits of a value, one after the other, that are found without the rest of it; of hex twice as
 many."""
@@ -79,6 +80,14 @@ _ROW = re.compile(
 """A row of a dump: of xxd, with a column of text, with nothing but an address before it."""
 _MAY_BE_ROW = re2.compile(r"(?m)^[ \t]*[0-9A-Fa-f]{6,16}:?[ \t]+[^ \t\r\n]{1,16}(?:[ \t\r]|$)")
 _COUNTED = tuple(row[::step] for row in (digits + digits, ascii_lowercase) for step in (1, -1))
+_WORD = re.compile(r"[^\W\d_]+[0-9]{0,2}")
+_ORDINARY = re.compile(
+    r"(?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific)(?:/[A-Z][A-Za-z_-]{1,24}){1,2}"
+    r"|[0-9]{4}-?[01][0-9]-?[0-3][0-9]"
+    r"(?:[T ]?[0-2][0-9]:?[0-5][0-9](?::?[0-5][0-9](?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+    r"|[A-Za-z][A-Za-z0-9+.-]{1,15}://[A-Za-z0-9.-]{1,64}(?::[0-9]{1,5})?(?:/[A-Za-z._-]{0,20}[0-9]{0,2})*"
+)
+"""Time zones, dates and times, and addresses that name a host and a path of plain words."""
 _REPEATED = re.compile(r"(.)\1+")
 
 Span = tuple[int, int]
@@ -260,11 +269,12 @@ def _finders(begun: Sequence[bytes]) -> list[Any]:
 
 def _written(value: str, telling: Callable[[str], bool]) -> Iterator[_Form]:
     """The value as the first view has it."""
+    ordinary = _ORDINARY.fullmatch(value) is not None
     for form in _turned(value):
         for data in (_view(form), *(_bytes(text).translate(None, _SIGNS) for text in (form, _whole(form)))):
             text = data.decode("utf-8", "surrogatepass")
             if len(text) >= LEAST and telling(text):
-                yield _Form(data, not _is_long(text, LEAST_IN_ANY_CASE))
+                yield _Form(data, ordinary or not _is_long(text, LEAST_IN_ANY_CASE))
 
 
 def _whole(form: str) -> str:
@@ -278,7 +288,7 @@ def _coded(value: str) -> Iterator[_Form]:
     data = _bytes(value)
     forms = [
         letters
-        for form in _turned(value)
+        for form in (() if _ORDINARY.fullmatch(value) else _turned(value))
         for letters in map(_letters, (_view(form), _bytes(form)))
         if not letters.isdigit() and _is_long(letters.decode("utf-8", "surrogatepass"), LEAST_APART)
     ]
@@ -317,7 +327,7 @@ def _turned(value: str) -> Iterator[str]:
 
 
 def _is_long(text: str, least: tuple[int, int]) -> bool:
-    return len(text) >= least[text.isalpha()]
+    return len(text) >= least[_WORD.fullmatch(text) is not None]
 
 
 def _numbers(data: bytes) -> Iterator[str]:
