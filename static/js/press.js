@@ -3,28 +3,29 @@
 // the release over a list of choices is not told to the page.
 
 const LIMIT_MS = 1000;
-let pressed = null, release = () => {}, ended = Promise.resolve();
+const presses = new Map(); // By the pointer.
 
-addEventListener("pointerdown", ({ target }) => {
-  release();
-  pressed = target;
-  ended = new Promise((resolve) => {
-    const limit = setTimeout(() => release(), LIMIT_MS);
-    release = () => {
-      clearTimeout(limit);
-      pressed = null;
+addEventListener("pointerdown", ({ pointerId, target }) => {
+  presses.get(pointerId)?.end();
+  const press = { target };
+  press.ended = new Promise((resolve) => {
+    press.end = () => {
+      if (presses.get(pointerId) === press) presses.delete(pointerId);
       resolve();
     };
   });
+  presses.set(pointerId, press);
+  setTimeout(press.end, LIMIT_MS);
 }, true);
 
 for (const type of ["pointerup", "pointercancel"]) {
-  addEventListener(type, () => {
-    const then = release;
-    setTimeout(then);  // the click comes before
+  addEventListener(type, ({ pointerId }) => {
+    const press = presses.get(pointerId);
+    if (press) setTimeout(press.end);  // the click comes before
   }, true);
 }
 
 export async function released(place) {
-  while (pressed && place?.contains(pressed)) await ended;
+  const here = ({ target }) => place?.contains(target);
+  for (let press; (press = [...presses.values()].find(here)); ) await press.ended;
 }

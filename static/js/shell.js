@@ -99,8 +99,10 @@ async function show(name) {
 }
 
 async function fetchPlaces(source) {
-  const answer = await fetch(source, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (answer?.ok) places = (await answer.json()).places;
+  try {
+    const answer = await fetch(source, { headers: { Accept: "application/json" } });
+    if (answer.ok) places = (await answer.json()).places;
+  } catch { /* asked again when the palette is opened again */ }
 }
 
 // A place fits when the letters typed stand in its name in order; letters side by side and at the start weigh more.

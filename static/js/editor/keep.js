@@ -109,13 +109,17 @@ export class Keeper {
     }
   }
 
-  // Does that while no draft is on its way: it would come after what is saved, as a draft of an older text.
+  // Does that while no draft is on its way, and sends none meanwhile: it would come after what is saved, as a
+  // draft of an older text.
   async alone(work) {
-    await this.sending;
+    while (this.sending) await this.sending;
     this.soon.cancel();
+    const done = work();
+    this.sending = done.then(() => false, () => false);
     try {
-      return await work();
+      return await done;
     } finally {
+      this.sending = null;
       if (this.dirty) this.soon();
     }
   }

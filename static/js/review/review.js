@@ -51,9 +51,9 @@ async function viewed(form) {
   const field = form.elements.viewed;
   const wanted = field.value;
   part.setAttribute("aria-busy", "true");
-  const answer = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
+  const answer = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } }).catch(() => null);
   part.removeAttribute("aria-busy");
-  if (!answer.ok) return form.submit();
+  if (!answer?.ok) return form.submit();  // the page that comes says what is wrong
   field.value = wanted === "1" ? "0" : "1";
   part.open = wanted !== "1";
   form.querySelector("[data-viewed]").textContent = wanted === "1" ? "Not viewed" : "Viewed";

@@ -152,3 +152,25 @@ def test_a_draft_that_is_on_its_way_is_no_draft_of_what_was_proposed(alice) -> N
     page.wait_for_url("**/patches/1/")
     alice.go(path)
     expect(page.get_by_text("Your draft")).to_have_count(0)
+
+
+def test_no_draft_is_sent_while_a_version_is_saved(alice) -> None:
+    """It would be a draft of the version before, and the answer of the save would not know of it."""
+    alice.editor(SPEC)
+    page, saves, drafts = alice.page, Held(alice.page, "save/?"), Held(alice.page, "edit/draft")
+    alice.cursor("Look around.")
+    page.keyboard.insert_text(" First.")
+    page.get_by_role("button", name="Save version").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save version").click()
+    saves.wait()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.evaluate(
+        """() => { const { view } = document.querySelector('#text-pane .cm-content').cmTile;
+        view.dispatch({ changes: { from: view.state.doc.length, insert: '// more' } }); }"""
+    )
+    page.wait_for_timeout(2500)  # a draft is sent 1.5 s after a change
+    assert not drafts.routes
+    saves.go()
+    drafts.go()
+    alice.looked()
+    assert alice.text.endswith("// more")

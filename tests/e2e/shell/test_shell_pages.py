@@ -162,6 +162,21 @@ def test_what_is_typed_before_the_palette_has_its_places_counts(window: Callable
     page.wait_for_url("**/specs/cuda-optimizer/")
 
 
+def test_a_palette_whose_places_did_not_come_asks_again(window: Callable[..., Watched]) -> None:
+    """A page to sign in comes with status 200 too, and is no list of places."""
+    alice = window("alice", fresh=True)
+    page, answers = alice.page, ["<html>sign in</html>"]
+    alice.go("/")
+    source = page.locator("#palette input").get_attribute("data-source")
+    page.route(f"**{source}", lambda route: route.fulfill(body=answers.pop()) if answers else route.continue_())
+    for rows in (0, 1):
+        with page.expect_response(lambda answer: answer.url.endswith(source)):
+            page.keyboard.press("Control+k")
+        page.keyboard.type("cudaopt")
+        expect(page.locator("#palette li")).to_have_count(rows)
+        page.locator("#palette").evaluate("dialog => dialog.close()")
+
+
 def test_what_cannot_be_taken_back_is_asked(window: Callable[..., Watched], story: str) -> None:
     alice = window("alice")
     alice.go(f"{TEAM}/specs/story/")
