@@ -124,6 +124,21 @@ def test_an_index_that_is_none_hides_no_history(project: Path, content: bytes) -
     assert set(ALL) <= set(read(project))
 
 
+def test_only_the_shared_index_that_an_index_names_is_copied(project: Path) -> None:
+    (project / ".env").write_text("API_KEY=Only-staged-Yy71\n")
+    git(project, "add", "-f", ".env")
+    git(project, "update-index", "--split-index")
+    with (project / f".git/sharedindex.{'0' * 40}").open("wb") as file:
+        file.truncate(1 << 30)
+    assert {"Only-staged-Yy71", FIRST} <= set(read(project))
+
+
+def test_an_index_that_is_too_large_hides_no_history(project: Path) -> None:
+    with (project / ".git/index").open("r+b") as file:
+        file.truncate(1 << 30)
+    assert set(ALL) <= set(read(project))
+
+
 def test_an_index_of_another_working_tree_is_read_too(project: Path, tmp_path: Path) -> None:
     git(project, "worktree", "add", "-q", "--detach", str(tmp_path / "w"))
     (tmp_path / "w/.env").write_text("API_KEY=Elsewhere-Yy73\n")

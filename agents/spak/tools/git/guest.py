@@ -12,9 +12,10 @@ Standard library only. The text runs under the toolchain's Python, isolated, wit
 from __future__ import annotations
 
 GUEST = r"""
-import base64, json, os, re, shutil, subprocess, sys, threading
+import base64, json, os, re, shutil, subprocess, sys, threading, time
 
 MAX_SHOWN = 200
+MAX_INDEXES = 64 << 20
 order = json.load(sys.stdin)
 own, top = "/tmp/spak-git", "/ws"
 ws = os.path.join(top, order.get("work", "")).rstrip("/")
@@ -68,6 +69,20 @@ def parts(data):
 def text(data):
     return data.decode("utf-8", "backslashreplace")
 
+# What git prints, split at NUL, as long as it has time; `ended` gets its exit.
+def printed(words, seconds, ended, given=None):
+    with subprocess.Popen(
+        [order["git"], *words], cwd=ws, env=env, stdin=given or subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as said:
+        clock, rest = threading.Timer(seconds, said.kill), b""
+        clock.start()
+        while chunk := said.stdout.read(1 << 16):
+            *items, rest = (rest + chunk).split(b"\0")
+            yield from items
+        clock.cancel()
+    ended.append(said.returncode)
+
 # Each change of a file in the commits below the tips, as raw rows of git with paths: those listed in time,
 # or `whole` all of them.
 def rows_of_history(tips, whole=False):
@@ -75,38 +90,42 @@ def rows_of_history(tips, whole=False):
         file.write("\n".join(tips) + "\n")
     words = ("log", "--ignore-missing", "--stdin", "-m", "--root", "--raw", "--no-abbrev", "--no-renames",
              "--no-show-signature", "-z", "--format=", "--max-count=%d" % order["commits"])
-    with open(own + "/tips", "rb") as given, subprocess.Popen(
-        [order["git"], *words], cwd=ws, env=env, stdin=given, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as said:
-        clock = threading.Timer(order["seconds"], said.kill)
-        clock.start()
-        row, rest = None, b""
-        while chunk := said.stdout.read(1 << 16):
-            *items, rest = (rest + chunk).split(b"\0")
-            for item in items:
-                if row is not None:
-                    yield row, item
-                    row = None
-                elif item.strip().startswith(b":"):
-                    row = item.strip()[1:].split()
-        clock.cancel()
-    if whole and said.returncode:
+    row, ended = None, []
+    with open(own + "/tips", "rb") as given:
+        for item in printed(words, order["seconds"], ended, given):
+            if row is not None:
+                yield row, item
+                row = None
+            elif item.strip().startswith(b":"):
+                row = item.strip()[1:].split()
+    if whole and ended[0]:
         stop("failed", "git log cannot list all new commits", "is it sound, and no partial clone?")
 
-# What is staged in any working tree: mode, hash and path of each file. An index that cannot be read has none.
+# Copies the index of a folder with the shared one that it names; their bytes, 0 where it has none, or they
+# are more than `room`.
+def copied(folder, room):
+    if not os.path.isfile(folder + "/index"):
+        return 0
+    with open(folder + "/index", "rb") as file:
+        data = file.read(room + 1)
+    named = {"sharedindex." + value.hex() for value in re.findall(rb"link(?=.{4}(.{20}))", data, re.S)}
+    shared = [name for name in sorted(named & set(os.listdir(folder))) if os.path.isfile(folder + "/" + name)]
+    size = len(data) + sum(os.path.getsize(folder + "/" + name) for name in shared)
+    if size > room:
+        return 0
+    for name in ("index", *shared):
+        shutil.copyfile(folder + "/" + name, own + "/" + name)
+    return size
+
+# What is staged in any working tree: mode, hash and path of each file. An index that cannot be read, or for
+# which no room or time is left, has none.
 def staged():
-    worktrees = dot + "/worktrees"
+    worktrees, room, end = dot + "/worktrees", MAX_INDEXES, time.monotonic() + order["seconds"] / 4
     others = sorted(os.listdir(worktrees))[:20] if os.path.isdir(worktrees) else ()
     for folder in (dot, *(worktrees + "/" + name for name in others)):
-        names = os.listdir(folder) if os.path.isfile(folder + "/index") else ()
-        for name in names:
-            copied = name == "index" or name.startswith("sharedindex.")
-            if copied and os.path.isfile(folder + "/" + name):
-                shutil.copyfile(folder + "/" + name, own + "/" + name)
-        words = ("ls-files", "--stage", "-z")
-        done = subprocess.run([order["git"], *words], cwd=ws, env=env, capture_output=True) if names else None
-        for row in parts(done.stdout) if done and not done.returncode else ():
+        size, left = copied(folder, room), end - time.monotonic()
+        room -= size
+        for row in printed(("ls-files", "--stage", "-z"), left, []) if size and left > 0 else ():
             about, path = row.split(b"\t", 1)
             yield *about.split()[:2], path
 
