@@ -168,7 +168,7 @@ def test_a_palette_whose_places_did_not_come_asks_again(window: Callable[..., Wa
     page, answers = alice.page, ["<html>sign in</html>"]
     alice.go("/")
     source = page.locator("#palette input").get_attribute("data-source")
-    page.route(f"**{source}", lambda route: route.fulfill(body=answers.pop()) if answers else route.continue_())
+    page.route(f"**{source}", lambda it: it.fulfill(body=answers.pop()) if answers else it.continue_())
     for rows in (0, 1):
         with page.expect_response(lambda answer: answer.url.endswith(source)):
             page.keyboard.press("Control+k")
