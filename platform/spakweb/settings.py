@@ -133,6 +133,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "spakweb.csp.ContentSecurityPolicy",
     "spakweb.files.Files",
+    "spakweb.representations.Representations",
     "spakweb.teams.bearer.Bearer",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

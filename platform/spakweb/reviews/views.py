@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from spakweb import access
 from spakweb.error_pages import wants_json
@@ -136,7 +135,6 @@ def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespon
 
 
 @gzip_page
-@vary_on_headers("HX-Request")
 @require_safe
 @revealing
 def more(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Response, Route, expect
 
 from page_addresses_kit import MADE, NOBODYS, PAGES, TEAM
 from platform_kit import Server, Watched, manage
@@ -271,3 +271,25 @@ def test_a_page_is_light(window: Callable[..., Watched]) -> None:
     alice.page.wait_for_load_state("networkidle")
     assert sum(sizes) < 200_000
     assert len(sizes) <= 10
+
+
+@pytest.mark.findings("b12")
+def test_back_shows_the_page(window: Callable[..., Watched], story: str) -> None:
+    """A part of a page that a script asked for by the page's own address is not shown in its place."""
+    alice = window("alice")
+    page = alice.page
+
+    def by_script(answer: Response) -> bool:
+        return answer.request.headers.get("hx-request") == "true"
+
+    alice.go(f"{TEAM}/specs/")
+    with page.expect_response(by_script):
+        page.fill("input[name=q]", story)
+    alice.go(f"{TEAM}/schedules/")
+    page.go_back()
+    expect(page.locator("main h1")).to_have_text("Specs")
+    alice.go(f"{TEAM}/audit/")
+    page.evaluate("fetch(location.href, {headers: {'HX-Request': 'true'}}).then(answer => answer.text())")
+    alice.go(f"{TEAM}/schedules/")
+    page.go_back()
+    expect(page.locator("main h1")).to_be_visible()

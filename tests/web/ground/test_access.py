@@ -355,6 +355,40 @@ def test_every_page_is_one_that_axe_looks_at(cast: Any, named: dict[str, Any]) -
     assert found == PAGES.keys() - RECENT.keys()
 
 
+CHANGES = re.compile(rb'(?:csrfmiddlewaretoken" value=|nonce=|"nonce": )"[^"]*"|[A-Za-z0-9]{64}')
+"""What differs between two answers to one request."""
+
+
+@pytest.mark.findings("b12")
+@pytest.mark.parametrize("name", sorted(name for name, route in TEAM_ROUTES.items() if route.method == "get"))
+def test_no_cache_takes_a_part_for_the_page(cast: Any, named: dict[str, Any], name: str) -> None:
+    """An address that answers differently by a header names it (`Vary`); htmx restores history with pages."""
+    client, route = cast.client("alice"), TEAM_ROUTES[name]
+    plain = _asked_with(client, name, route, named, {})
+    parts = [{"HX-Request": "true"}, *({"HX-Request": "true", "HX-Target": part} for part in TARGETS)]
+    for headers in (*parts, {"Accept": "application/json"}):
+        other = _asked_with(client, name, route, named, headers)
+        if other != plain:
+            for status, vary, _ in (plain, other):
+                assert status >= 500 or headers.keys() <= set(vary), headers
+    restores = {**parts[-1], "HX-History-Restore-Request": "true"}
+    assert _asked_with(client, name, route, named, restores) == plain
+
+
+TARGETS = ("edits", "log", "pane")
+"""Parts that a script asks for by the id of the element that they replace."""
+
+
+def _asked_with(
+    client: Any, name: str, route: Route, parts: dict[str, Any], headers: dict[str, str]
+) -> tuple[int, tuple[str, ...], bytes]:
+    """Status, what `Vary` names, and the content without what differs each time."""
+    args = {"name" if part in ("tag", "file") else part: parts[part] for part in route.args}
+    answer = client.get(reverse(name, kwargs=args), route.given, headers=headers)
+    content = b"" if answer.streaming else CHANGES.sub(b"", answer.content)
+    return answer.status_code, tuple(answer.get("Vary", "").split(", ")), content
+
+
 def test_forms_need_their_token(cast: Any) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast["alice"])
