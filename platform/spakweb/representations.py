@@ -1,9 +1,9 @@
 """Pages and the parts of them that scripts ask for share addresses; this keeps caches from mixing them up.
 
-Takes every request and answer of the pages. A browser that goes Back, or a proxy, may show what it kept for an
-address: each answer names the headers of the request that choose between page, part and JSON (`Vary`, RFC 9110
-section 12.5.5). A request by which htmx restores its history gets the page, as if its address had been typed.
-It decides nothing about what views answer, and leaves static files alone.
+Takes every request and answer of the pages. A browser that goes Back, or a proxy, may show what it kept for
+an address: each answer names the headers of the request that choose between page, part and JSON (`Vary`, RFC
+9110 section 12.5.5). A request by which htmx restores its history gets the page, as if its address had been
+typed. It decides nothing about what views answer, and leaves static files alone.
 """
 
 from __future__ import annotations
