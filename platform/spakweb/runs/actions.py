@@ -193,8 +193,11 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
         waiting = (now.summary or {}).get("waiting") or {}
         if waiting.get("id") != of:
             raise _late("The run is no longer waiting for this")
-        if kind == "answer" and waiting.get("kind") == "approval":
-            raise Refused("web.run_approval", "The run waits for an approval.", "A reviewer gives it.", 409)
+        is_approval = waiting.get("kind") == "approval"
+        if is_approval != (kind in ("approve", "deny")):
+            words = "an approval" if is_approval else "an answer, and not for an approval"
+            hint = "A reviewer approves or denies it." if is_approval else "Answer it."
+            raise Refused("web.run_approval", f"The run waits for {words}.", hint, 409)
         if kind == "call" and backend and not now.backend:
             Run.objects.filter(pk=now.pk).update(backend=backend)
         command = Command.objects.create(run=now, kind=kind, body={**body, "of": of}, by=user)

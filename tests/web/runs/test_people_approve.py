@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import actions
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import run_parts
+from spakweb.teams import tokens
 from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,6 +37,21 @@ AGENT Tidy LEVEL 2 {
   }
 }
 """
+
+
+ASKS = """\
+AGENT Asks LEVEL 2 {
+  START -> ask
+  TASK ask { step word: llm.query { prompt_template: "A word?" output_var: word } }
+}
+"""
+
+
+def as_program(user: Any, path: str, body: dict[str, str]) -> Any:
+    _, secret = tokens.make(user, "ci", 7, None, ["answer"])
+    headers = {"authorization": f"Bearer {secret}"}
+    address = f"/api/v1/teams/kernel-tuners/{path}"
+    return Client().post(address, json.dumps(body), content_type="application/json", headers=headers)
 
 
 def post(client: Client, run: Run, decision: str, of: str = "") -> Any:
@@ -106,6 +123,28 @@ def test_the_first_of_two_people_counts(cast: Any, ran: Ran) -> None:
     assert post(alice, run, "deny", of).status_code == 409
     with pytest.raises(Refused, match="has ended"):
         actions.ask(cast["alice"], run, "approve", of)
+
+
+@pytest.mark.findings("A9")
+def test_a_call_of_a_backend_does_not_answer_an_approval(cast: Any, ran: Ran) -> None:
+    run = ran(TIDY)
+    of = run.summary["waiting"]["id"]
+    body = {"of": of, "backend": "manual"}
+    answer = as_program(cast["bob"], f"runs/{run.key}/call/", body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "web.run_approval")
+    run.refresh_from_db()
+    assert run.backend == "" and not run.commands.exists()
+    assert post(cast.client("rita"), run, "approve").status_code == 302
+
+
+@pytest.mark.findings("A9")
+@pytest.mark.parametrize("kind", ["approve", "deny"])
+def test_a_question_is_not_approved(cast: Any, ran: Ran, kind: str) -> None:
+    run = ran(ASKS)
+    assert run.summary["waiting"]["kind"] != "approval"
+    with pytest.raises(Refused, check=lambda why: why.code == "web.run_approval"):
+        actions.ask(cast["rita"], run, kind, run.summary["waiting"]["id"])
+    assert not run.commands.exists()
 
 
 def test_an_old_page_approves_nothing(cast: Any, ran: Ran) -> None:
