@@ -2,10 +2,16 @@
 
 Bytes and text are taken. The platform keeps LF only, as browsers' editors do: otherwise opening a file with
 CRLF and saving it would change every line. `one_line` is for names and
-notes, `as_number` for what stands in addresses, `digest` is the content hash.
+notes, `as_number` for what stands in addresses, `json_object` for bodies of requests, `digest` is the content
+hash.
 """
 
 from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
 
 from spak import canon
 from spak.lang.limits import MAX_BYTES
@@ -33,6 +39,38 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
     if "\0" in text:
         raise Refused("web.text", "The text holds a NUL character.", "A spec is plain text: take it out.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def json_object(data: bytes, code: str = "web.request") -> dict[str, Any]:
+    """The JSON object of a request. No member comes twice: readers would differ in which of the two counts.
+
+    Raises: Refused with this code.
+    """
+    try:
+        value = orjson.loads(data)
+        json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise Refused(code, "The request is not JSON in UTF-8.", str(error)[:100]) from error
+    except _Twice as error:
+        raise Refused(
+            code, f"The request has {str(error)[:60]!r} twice.", "Send each member once."
+        ) from error
+    if not isinstance(value, dict):
+        raise Refused(code, "The request is JSON, but no object.", "Send an object.")
+    return value
+
+
+class _Twice(Exception):
+    pass
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise _Twice(name)
+        found[name] = value
+    return found
 
 
 def pairs(text: str, code: str, hint: str) -> dict[str, str]:

@@ -11,7 +11,6 @@ from functools import partial
 from math import ceil
 from typing import Any, ClassVar
 
-import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
@@ -31,6 +30,7 @@ from spakweb.access import CHALLENGE
 from spakweb.api.reading import chosen, validated
 from spakweb.error_pages import program_answer
 from spakweb.errors import Refused
+from spakweb.text import json_object
 
 WRITES_PER_MINUTE, READS_PER_MINUTE = 240, 1200
 LIMIT_S = 60
@@ -58,14 +58,9 @@ class Json(BaseParser):
         """Raises: Refused `web.request`, `web.text_size`."""
         try:
             data = stream.body if isinstance(stream, HttpRequest) else stream.read()
-            value = orjson.loads(data)
         except RequestDataTooBig as error:
             raise Refused("web.text_size", "The request is too large.", "Send less.", 413) from error
-        except orjson.JSONDecodeError as error:
-            raise Refused("web.request", "The request is not JSON in UTF-8.", str(error)[:100]) from error
-        if not isinstance(value, dict):
-            raise Refused("web.request", "The request is not JSON object.")
-        return value
+        return json_object(data)
 
 
 class OnlyJson(BaseContentNegotiation):

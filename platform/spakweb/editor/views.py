@@ -29,7 +29,7 @@ from spakweb.specs import actions
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec
-from spakweb.text import as_number
+from spakweb.text import as_number, json_object
 
 QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
@@ -154,12 +154,10 @@ def refusals_as_json(view: View) -> View:
 def body_of(request: HttpRequest) -> dict[str, Any]:
     """The JSON object of a request. Raises: Refused `web.request`."""
     try:
-        value = orjson.loads(request.body)
-    except (orjson.JSONDecodeError, RawPostDataException) as error:  # the latter: it is a form
+        data = request.body
+    except RawPostDataException as error:  # it is a form
         raise Refused("web.request", "The request is not JSON in UTF-8.") from error
-    if not isinstance(value, dict):
-        raise Refused("web.request", "The request is not JSON object.")
-    return value
+    return json_object(data)
 
 
 @gzip_page

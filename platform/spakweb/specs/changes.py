@@ -7,7 +7,6 @@ saved in between: as JSON for a script, as the merge page for a form.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.conf import settings
@@ -30,7 +29,7 @@ from spakweb.specs.models import Spec, SpecVersion, Tag
 from spakweb.specs.team_files import NAMED
 from spakweb.specs.views import around, find_spec, find_version
 from spakweb.teams.models import Team
-from spakweb.text import as_number, clean
+from spakweb.text import as_number, clean, json_object
 
 STARTER = """\
 // Each step runs in a sandbox; the task succeeds when the condition at its end holds.
@@ -168,13 +167,7 @@ def given_by(request: HttpRequest) -> dict[str, Any]:
     """What the form or the JSON body says."""
     if request.content_type != "application/json":
         return request.POST.dict()
-    try:
-        given = json.loads(request.body)
-    except (ValueError, RecursionError) as error:
-        raise Refused("web.json", "The body is not JSON.", "Send an object.") from error
-    if not isinstance(given, dict):
-        raise Refused("web.json", "The body is JSON, but no object.", "Send an object.")
-    return given
+    return json_object(request.body, "web.json")
 
 
 def _whole(value: Any) -> int:
