@@ -15,6 +15,14 @@ from spak.policy import urls
 from spak.ports import Call
 from spak.tools.http_request import HttpRequest
 
+WEB_PORTS, FIRST_FREE_PORT = (80, 443), 1024
+"""Ports that a web server listens on; below the free ones all others are of other services, such as mail."""
+
+
+def is_web_port(port: int) -> bool:
+    """Whether a request may go to a port."""
+    return port in WEB_PORTS or port >= FIRST_FREE_PORT
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -41,6 +49,9 @@ def request(
     """One request; `resolve` gives the addresses that a name stands for, `reach` the kinds that are taken."""
     parsed = urls.parse(url)
     host = "" if isinstance(parsed, urls.Trouble) else parsed.host
+    if not isinstance(parsed, urls.Trouble) and not is_web_port(parsed.port):
+        why = f"Port {parsed.port} is not one of the web: 80, 443, or {FIRST_FREE_PORT} and above."
+        return Answer(0, why=why, code="http_request.url")
     given = {"body": body} if body else {}
     call = Call(
         "outgoing", "http_request",

@@ -16,6 +16,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.hooks import signing
 from spakweb.hooks.models import EVENTS, TEST, Delivery, Webhook
+from spakweb.outgoing import is_web_port
 from spakweb.teams.models import Team
 from spakweb.text import one_line
 
@@ -56,6 +57,8 @@ def _checked(url: str) -> urls.Url:
     inside = set(settings.WEBHOOK_REACH) - {"public"}
     if parsed.scheme != "https" and not (parsed.scheme == "http" and inside):
         raise _bad("A webhook needs https.", "Write https://host/path.")
+    if not is_web_port(parsed.port):
+        raise _bad(f"Port {parsed.port} is not one of the web.", "Use 80, 443, or 1024 and above.")
     if parsed.fragment:
         raise _bad("The part after # is never sent.", "Leave it out.")
     return parsed

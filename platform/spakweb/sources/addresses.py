@@ -19,6 +19,7 @@ from spak.errors import RunError
 from spak.policy import urls
 from spak.tools.observe.paths import resolve
 from spakweb.errors import Refused
+from spakweb.outgoing import is_web_port
 
 _SCP = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,62})@([A-Za-z0-9.-]+):(?!//)/?(.+)", re.DOTALL)
 _SSH = re.compile(r"ssh://(?:([A-Za-z0-9][A-Za-z0-9._-]{0,62})@)?(.+)", re.DOTALL)
@@ -72,6 +73,8 @@ def read(text: str) -> Address:
     inside = set(settings.SOURCE_REACH) - {"public"}
     if found.scheme != "https" and not (found.scheme == "http" and inside):
         _refuse("A repository is reached over https or ssh.")
+    if not is_web_port(found.port):
+        _refuse(f"Port {found.port} is not one of the web: 80, 443, or 1024 and above.")
     place = (
         found.host if found.port == {"https": 443, "http": 80}[found.scheme] else f"{found.host}:{found.port}"
     )

@@ -331,6 +331,23 @@ def test_an_address_that_is_refused(cast: Any, url: str) -> None:
     assert not Webhook.objects.exists()
 
 
+@pytest.mark.findings("A10")
+@pytest.mark.parametrize("port", [22, 25, 53, 465, 993, 1023])
+def test_a_webhook_goes_to_ports_of_the_web_alone(
+    cast: Any, monkeypatch: pytest.MonkeyPatch, port: int
+) -> None:
+    url = f"https://ci.example:{port}/"
+    with pytest.raises(Refused, check=lambda why: why.code == "web.webhook_url"):
+        actions.add(cast["alice"], cast.team, url, ["failed"])
+    hook = actions.add(cast["alice"], cast.team, "https://ci.example:1024/", ["failed"])[0]
+    Webhook.objects.filter(pk=hook.pk).update(url=url)  # one that was added before
+    monkeypatch.setattr(deliver, "resolve", lambda host: pytest.fail("it is not even looked up"))
+    actions.test(cast["alice"], hook)
+    work()
+    row = Delivery.objects.get()
+    assert (row.state, row.status) == ("due", 0) and f"Port {port} is not one of the web" in row.error
+
+
 def test_a_name_that_leads_inside_is_not_connected_to(
     cast: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def test_addresses_are_written_one_way(given: str, kind: str, url: str) -> None:
      "git://git.example.org/a", "file:///srv/git/a", "/srv/git/a", "ssh://-oProxyCommand=x/a", "ssh://git@-oProxyCommand=x/a",
      "-oProxyCommand=x@git.example.org:a",
      "git@git.example.org:-upload-pack", "https://git.example.org/../a", "https://git.example.org/a//b",
-     "https://git.example.org/a b", "https://git.example.org/a;b", "https://git.example.org/$(x)",
+     "https://git.example.org/a b", "https://git.example.org/a;b", "https://git.example.org/$(x)", "https://git.example.org:25/a",
      "ssh://a@b@git.example.org/x", "ssh://git@git.example.org/'x'", "https://git.example.org/a\nb",
      "\u202ehttps"],
 )  # fmt: skip
