@@ -289,6 +289,10 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "/account/login/"
 ACCOUNT_ADAPTER = "spakweb.teams.adapter.AccountAdapter"
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_RATE_LIMITS = {
+    "login_failed": "10/m/ip,5/300s/key",  # the key is a name from one address: teams/adapter.py
+    "login_failed_anywhere": "100/h/key",
+}
 ACCOUNT_SESSION_REMEMBER = None  # as the person ticks
 ALLAUTH_TRUSTED_PROXY_COUNT = int(BEHIND_PROXY)  # else all people behind it share the limits of sign-ins
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

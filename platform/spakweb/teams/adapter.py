@@ -21,8 +21,8 @@ from django.urls import reverse
 
 from spakweb.teams.actions import invitation
 
-APP, FAILED = "allauth.account", "login_failed"
-"""Under which allauth counts wrong passwords."""
+APP, FAILED, FAILED_ANYWHERE = "allauth.account", "login_failed", "login_failed_anywhere"
+"""Under which wrong passwords are counted: of a name from one address, and of a name from all of them."""
 SESSION_KEY = "spak_invitation"
 """Where the secret of the invitation that a person followed is kept until they are signed in."""
 
@@ -38,21 +38,40 @@ class AccountAdapter(DefaultAccountAdapter):
         """Answer too many attempts with 429."""
         try:
             super().pre_authenticate(request, **credentials)
+            name = super()._get_login_attempts_cache_key(request, **credentials)
+            anywhere = ratelimit.consume(request, app=APP, action=FAILED_ANYWHERE, key=name)
+            if anywhere is None:
+                raise self.validation_error("too_many_login_attempts")
+            self._login_failed_rl_usage.usage += anywhere.usage  # taken back by a right password
         except ValidationError as error:
             response = respond_429(request)
             response["Retry-After"] = str(self._wait_s(request, credentials))
             raise ImmediateHttpResponse(response) from error
 
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Of a name from one address: wrong passwords from another one do not lock the person out."""
+        name = super()._get_login_attempts_cache_key(request, **credentials)
+        return f"{name}:{ratelimit.get_ip(request)}"
+
+    def _delete_login_attempts_cached_email(self, request: HttpRequest, **credentials: Any) -> None:
+        """A new password ends all waiting."""
+        super()._delete_login_attempts_cached_email(request, **credentials)
+        name = super()._get_login_attempts_cache_key(request, **credentials)
+        ratelimit.clear(request, app=APP, action=FAILED_ANYWHERE, key=name)
+
     def _wait_s(self, request: HttpRequest, credentials: dict[str, Any]) -> int:
         """Seconds until a try is heard again: the time left of each limit that is used up."""
-        key, now, wait = self._get_login_attempts_cache_key(request, **credentials), time.time(), 1.0
-        for rate in ratelimit.get_rates(app=APP, action=FAILED):
-            tries = cache.get(
-                ratelimit.get_cache_key(request, app=APP, action=FAILED, rate=rate, key=key), []
-            )
-            counted = [at for at in tries if at > now - rate.duration]
-            if len(counted) >= rate.amount:  # the newest first
-                wait = max(wait, counted[rate.amount - 1] + rate.duration - now)
+        keys = {
+            FAILED: self._get_login_attempts_cache_key(request, **credentials),
+            FAILED_ANYWHERE: super()._get_login_attempts_cache_key(request, **credentials),
+        }
+        now, wait = time.time(), 1.0
+        for action, key in keys.items():
+            for rate in ratelimit.get_rates(app=APP, action=action):
+                name = ratelimit.get_cache_key(request, app=APP, action=action, rate=rate, key=key)
+                counted = [at for at in cache.get(name, []) if at > now - rate.duration]
+                if len(counted) >= rate.amount:  # the newest first
+                    wait = max(wait, counted[rate.amount - 1] + rate.duration - now)
         return math.ceil(wait)
 
     def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:

@@ -248,6 +248,26 @@ def test_a_form_where_json_is_wanted_is_refused(cast: Any, what: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "web.request")
 
 
+@pytest.mark.findings("A10")
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (f"{TEAM}/specs/small/save/", "web.json"),
+        (f"{TEAM}/specs/small/patches/propose/", "web.json"),
+        (f"{TEAM}/specs/small/edit/draft", "web.request"),
+        ("/api/v1/teams/kernel-tuners/specs/", "web.request"),
+    ],
+)
+def test_a_member_that_comes_twice_is_refused(cast: Any, path: str, code: str) -> None:
+    body = '{"name": "a", "text": "task A { }", "base_version": 1, "\\u0074ext": "task B { }"}'
+    answer = cast.client("bob").post(
+        path, body, content_type="application/json", headers={"accept": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+    assert "'text' twice" in (answer.json().get("message") or answer.json()["detail"])
+    assert cast.team.specs.count() == 1 and cast.spec.versions.count() == 1
+
+
 def test_who_sent_a_form_signed_out_comes_back_to_its_page(cast: Any) -> None:
     sent = {"referer": f"http://testserver{TEAM}/specs/new/?a=1"}
     answer = cast.client().post(f"{TEAM}/specs/import/", headers=sent)
@@ -286,6 +306,32 @@ def test_a_locked_out_sign_in_is_answered_429(cast: Any) -> None:
     assert codes[0] == 200 and codes[-1] == 429, codes
     answer = client.post("/account/login/", {"login": "bob", "password": "a long secret"})
     assert answer.status_code == 429 and b"Too many attempts" in answer.content
+
+
+@pytest.mark.findings("A10")
+def test_wrong_passwords_from_elsewhere_do_not_lock_a_person_out(cast: Any) -> None:
+    def tried(address: str, password: str) -> Any:
+        body = {"login": "bob", "password": password}
+        return cast.client().post("/account/login/", body, REMOTE_ADDR=address)
+
+    assert [tried("192.0.2.7", "wrong").status_code for _ in range(6)][-1] == 429
+    assert tried("192.0.2.7", "a long secret").status_code == 429
+    assert tried("192.0.2.8", "a long secret").status_code == 302, "the right one, from somewhere else"
+
+
+@pytest.mark.findings("A10")
+def test_many_addresses_guess_a_hundred_times_an_hour(cast: Any) -> None:
+    def tried(place: int, password: str = "wrong") -> Any:
+        body = {"login": "bob", "password": password}
+        return cast.client().post("/account/login/", body, REMOTE_ADDR=f"198.51.100.{place}")
+
+    assert {tried(place).status_code for place in range(100)} == {200}
+    locked = tried(200, "a long secret")
+    assert locked.status_code == 429 and int(locked["Retry-After"]) > 3000
+    assert (
+        cast.client().post("/account/login/", {"login": "rita", "password": "a long secret"}).status_code
+        == 302
+    )
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])
