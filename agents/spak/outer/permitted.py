@@ -158,6 +158,8 @@ class _Judging:
         """Whether the side decides as the run did, so that what was decided is its verdict."""
         self.renames = renames
         """Names of tasks here, by those of the run, where they differ."""
+        self.others: frozenset[tuple[str, str]] = frozenset()
+        """Steps of a task of the run that call a tool otherwise on the other side: not what was recorded."""
         self.history = History()
         self.why = ""
         """Why nothing more can be judged; empty while all can."""
@@ -216,10 +218,25 @@ def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay,
     if own.gate is None:
         raise LedgerError("ledger.semantics", "a run of semantics 1 asked no policy", "compare later runs")
     sides = (_judging(genesis, own, old), _judging(genesis, own, new))
+    sides[1].others = _called_otherwise(*sides)
     gate = Gate(own.gate.policy)
     for side in sides:
         gate.reads |= side.gate.reads
     return Replay(rules=replace(own, gate=gate)), sides
+
+
+def _called_otherwise(old: _Judging, new: _Judging) -> frozenset[tuple[str, str]]:
+    """Task of the run and step, where both sides have a step of that name and it calls a tool otherwise."""
+    found = set()
+    for name in {*old.rules.program.tasks, *old.renames}:
+        before, after = (
+            {step.id: (step.name, step.args) for step in task.steps if step.kind == "tool"}
+            if (task := side.rules.program.tasks.get(side.renames.get(name, name))) is not None
+            else {}
+            for side in (old, new)
+        )
+        found |= {(name, step) for step in before.keys() & after.keys() if before[step] != after[step]}
+    return frozenset(found)
 
 
 def _judging(genesis: Mapping[str, Any], own: Rules, side: Side) -> _Judging:
@@ -294,6 +311,8 @@ def _judged_under(record: Record, name: str, judged: Judged, own: Rules, side: _
         return judged
     if why := side.lacks(record) or side.why:
         return why
+    if (record.task, record.step) in side.others:
+        return f"its step {record.step} calls {name} otherwise"
     assert own.gate is not None
     act = record.body["act"]
     tool = name if act == "tool" else ""

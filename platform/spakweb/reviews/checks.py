@@ -215,7 +215,9 @@ def _actions(row: Check, revision: Revision) -> Found:
     )
     words += f", {len(open_ones)} of which the base denies." if open_ones else "."
     words += without
-    return (Check.State.LOOK if more or open_ones else Check.State.PASSED), words, result
+    if more or open_ones:
+        return Check.State.LOOK, words, result
+    return (Check.State.PASSED if len(unknown) < found.judged else Check.State.NOTHING), words, result
 
 
 def _replay(row: Check, revision: Revision) -> Found:
@@ -249,7 +251,7 @@ def _replay(row: Check, revision: Revision) -> Found:
     )
     if sums["worse"]:
         return Check.State.FAILED, words, result
-    return (Check.State.PASSED if sums["coverage"] else Check.State.NOTHING), words, result
+    return (Check.State.PASSED if ended["unknown"] < usable else Check.State.NOTHING), words, result
 
 
 def _rehearsed(run: Run, progress: Progress) -> Rehearsal:

@@ -26,8 +26,10 @@ LOOKS = {
     Check.State.PASSED: ("succeeded", "Passed"),
     Check.State.LOOK: ("waiting", "Look"),
     Check.State.FAILED: ("failed", "Failed"),
-    Check.State.NOTHING: ("cancelled", "Nothing to judge"),
+    Check.State.NOTHING: ("cancelled", "Nothing known"),
 }
+"""Pill and word of a check by its state; one that passed as far as it is known is PARTLY."""
+PARTLY = ("cancelled", "Partly known")
 ACTIONS = 20
 """Newly permitted or denied actions that the page shows with their proofs."""
 FLIPPED, CALM, FLIPS_OF, RUNS_OF = 20, 60, 3, 5
@@ -51,13 +53,14 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         {
             "name": one.name,
             "title": rules.CHECKS.get(one.name, "The campaign's gate"),
-            "pill": LOOKS[Check.State(one.state)][0],
-            "word": LOOKS[Check.State(one.state)][1],
+            "pill": pill,
+            "word": word,
             "row": one,
             "required": one.name in required,
             "stale": opened and rules.is_stale(patch.spec, one),
         }
         for one in rows
+        for pill, word in (_looks(one),)
     ]
     query = Verdict.objects.filter(revision__patch=patch).select_related("revision", "user")
     verdicts = list(query.defer("revision__text").order_by("-revision__number", "-pk")[: VERDICTS + 1])
@@ -91,6 +94,13 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         "may_edit": access.can(user, "spec.propose", patch) and not patch.spec.archived_at,
         "wrote": user.pk in rules.authors(patch),
     }
+
+
+def _looks(check: Check) -> tuple[str, str]:
+    """Pill and word of a check: green where nothing is unknown."""
+    known = check.result
+    unknown = known.get("unknown_count", 0) or known.get("ended", {}).get("unknown", 0)
+    return PARTLY if check.state == Check.State.PASSED and unknown else LOOKS[Check.State(check.state)]
 
 
 def context(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.urls import reverse
 
 import platform_campaigns as kit
@@ -12,6 +13,7 @@ from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import verify
 from spakweb.campaigns import ledger, steps
 from spakweb.campaigns.models import Campaign
+from spakweb.reviews.templatetags import reviews
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Suite
@@ -29,6 +31,7 @@ def page_of(client: Any, team: Any, number: int = 1, **headers: str) -> str:
     return answer.content.decode()
 
 
+@pytest.mark.findings("B6")
 def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path: Path) -> None:
     bob, slug = cast.client("bob"), cast.team.slug
     form = bob.get(reverse("spak-spec-campaigns", args=[slug, "writes"])).content.decode()
@@ -54,6 +57,9 @@ def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path
     ):  # fmt: skip
         assert words in done, words
     assert "data-live-campaign" not in done
+    stages = [reviews.stage_looks(one) for one in recorded.tested[0].stages.values()]
+    assert ("cancelled", "nothing to judge") in stages, "its suite has no golden case"
+    assert 'class="pill cancelled">nothing to judge</span><span class="rows-main">golden' in done
     patch = bob.get(reverse("spak-patch", args=[slug, "writes", 1])).content.decode()
     for words in (
         reverse("spak-campaign", args=[slug, 1]),

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from reviews_kit import checked, ran, refused
+from reviews_kit import LAST, ONE, OTHER, TWO, checked, ran, refused
 from run_rows_kit import begun
 from spakweb.reviews import actions, checks, jobs, page, rules
 from spakweb.reviews.models import Check, Patch
@@ -161,8 +161,43 @@ def test_what_cannot_be_read_is_said_and_fails_no_worker(cast: Any, patch: Patch
     ran(cast, "whole")
     actions.repeat_check(cast["bob"], patch, 1)
     found = checked(patch)
-    assert found["actions"][0] == "passed" and found["actions"][1].endswith(", 0 not judged. 1 run left out.")
+    assert found["actions"][0] == "nothing", "the patch calls both steps otherwise"
+    assert found["actions"][1].endswith(", 2 not judged. 1 run left out.")
     assert found["replay"][1].startswith("1 recorded run, ")
+
+
+def shown(cast: Any, patch: Patch) -> dict[str, tuple[str, str]]:
+    """Pill and word of each check, as the page has them."""
+    return {one["name"]: (one["pill"], one["word"]) for one in page.status(cast["rita"], patch)["checks"]}
+
+
+@pytest.mark.findings("B6")
+def test_what_is_known_of_no_run_to_its_end_is_not_green(cast: Any) -> None:
+    """The first step is known, what the second one does under the patch is not."""
+    ran(cast, "whole")
+    text = cast.spec.head.text.replace(TWO, LAST)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
+    found = checked(patch)
+    assert found["replay"][0] == "nothing" and "coverage 50 %: 0 end alike" in found["replay"][1]
+    assert shown(cast, patch)["replay"] == ("cancelled", "Nothing known")
+
+
+@pytest.mark.findings("B6")
+def test_an_action_that_the_patch_takes_otherwise_is_not_judged(cast: Any) -> None:
+    ran(cast, "whole")
+    text = cast.spec.head.text.replace(TWO, LAST)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
+    state, words = checked(patch)["actions"]
+    assert (state, words.endswith("0 newly denied, 1 not judged.")) == ("passed", True)
+    assert shown(cast, patch)["actions"] == ("cancelled", "Partly known")
+    row = patch.latest.checks.get(name="actions")
+    assert row.result["unknown"][0]["why"] == "its step two calls list_files otherwise"
+    actions.revise(cast["bob"], patch, 1, text.replace(ONE, OTHER))
+    assert checked(patch)["actions"][0] == "nothing"
+    assert shown(cast, patch)["actions"] == ("cancelled", "Nothing known")
+    actions.revise(cast["bob"], patch, 2, cast.spec.head.text + "// more\n")
+    checked(patch)
+    assert set(shown(cast, patch).values()) == {("succeeded", "Passed")}
 
 
 def test_checks_whose_worker_was_killed_are_sent_again_by_the_sweep(

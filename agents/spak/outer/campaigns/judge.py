@@ -33,6 +33,9 @@ Run = Callable[[str, int, str], Pair | None]
 """Runs a case for the k-th time under the base and under a text; None when it was stopped."""
 Propose = Callable[[Campaign], Sequence[Candidate]]
 
+NO_GOLDEN = "there is no golden case"
+"""Why the stage of golden cases passes where it judged nothing."""
+
 
 @dataclass(slots=True)
 class Judging:
@@ -260,7 +263,7 @@ def _golden(pairs: Sequence[Pair]) -> Stage:
     evidence = {"cases": len(pairs), "lost": lost}
     if lost:
         return Stage("golden", "fail", f"lost: {', '.join(lost)}", evidence)
-    return Stage("golden", "pass", f"{len(pairs)} cases" if pairs else "there is no golden case", evidence)
+    return Stage("golden", "pass", f"{len(pairs)} cases" if pairs else NO_GOLDEN, evidence)
 
 
 def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from django import template
 
 from spak import canon
+from spak.outer.campaigns.judge import NO_GOLDEN
 from spakweb.reviews import campaigns, front, inbox
 
 register = template.Library()
@@ -22,6 +23,15 @@ def reviews_waiting(context: Any) -> int:
 def need(patch: Any) -> str:
     """What a row of the inbox asks for, in words."""
     return inbox.NEEDS[patch.need]
+
+
+@register.filter
+def stage_looks(stage: dict[str, Any]) -> tuple[str, str]:
+    """Pill and word of a campaign's stage: green where it judged something."""
+    word = stage["verdict"]
+    if word == "pass" and stage["why"] == NO_GOLDEN:
+        return "cancelled", "nothing to judge"
+    return {"pass": "succeeded", "fail": "failed"}.get(word, "waiting"), word
 
 
 @register.filter
