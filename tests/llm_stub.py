@@ -1,8 +1,8 @@
 """A server on this machine that speaks the wire of Ollama, OpenAI (SSE) and Anthropic, well or badly.
 
 `Stub().script = ["503", "ok"]` says how each request is answered, the last word for all that follow: `ok`,
-`say TEXT`, `raw` (the bytes in `raw`), a fault, or a status of STATUSES. What was asked is kept in `requests`
-as (method, path, headers, body).
+`say TEXT`, `raw` (the bytes in `raw`), a fault, `gone` (it listens no more), or a status of STATUSES.
+What was asked is kept in `requests` as (method, path, headers, body).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ Wire = Ollama | OpenAI | Anthropic
 class Stub:
     """The server; use it as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.script: list[str] = ["ok"]
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.hung_up = threading.Event()
@@ -172,6 +172,10 @@ class Stub:
                     self.send_header("Location", stub.elsewhere + self.path)
                     self.send_header("Content-Length", "0")
                     self.end_headers()
+                elif word == "gone":
+                    stub._server.shutdown()
+                    stub._server.server_close()
+                    self.close_connection = True
                 elif word == "silent":
                     stub._rest(30)
                     self.close_connection = True
@@ -201,7 +205,7 @@ class Stub:
                 else:
                     self.wfile.write(b"0\r\n\r\n")
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -216,8 +220,12 @@ class Stub:
         self._thread.join()
 
     @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     def bodies(self) -> list[Any]:
         return [json.loads(body) for method, _, _, body in self.requests if method == "POST"]

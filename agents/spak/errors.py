@@ -27,13 +27,31 @@ class SpakError(Exception):
     """The run that stopped for it and can go on, if there is one."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(code, message, hint)  # so that another process can be given it
         self.code = code
         self.message = message
         self.hint = hint
 
     def __str__(self) -> str:
         return f"{self.message} [{self.code}]" + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+OF_HOST = frozenset(
+    {
+        *("ledger.busy", "ledger.full", "ledger.io", "ledger.readonly"),
+        *("workspace.busy", "workspace.full", "workspace.io", "workspace.readonly"),
+    }
+)
+OF_SPEC = frozenset({"llm.no_price", "llm.too_large", "llm.window"})
+"""Refusals of a model that depend on what the spec asks."""
+
+
+def of_host(error: BaseException) -> bool:
+    """Whether the machine, or a server that it talks to, is to blame: later the same may work, and nothing
+    is known of the spec that ran."""
+    if isinstance(error, UnavailableError):
+        return error.code not in OF_SPEC
+    return isinstance(error, UserError) and error.code in OF_HOST
 
 
 class UserError(SpakError):

@@ -73,7 +73,7 @@ def test_an_experiment_stops_goes_on_and_gives_what_an_unbroken_one_gives(tmp_pa
     assert Experiment.read(tmp_path, "whole").plan == PLAN
 
 
-def test_a_budget_stops_between_cells_and_what_is_missing_counts_against(tmp_path: Path) -> None:
+def test_a_budget_stops_between_cells_and_what_is_missing_is_left_out(tmp_path: Path) -> None:
     for budget, ran in ((Budget(runs=3), 3), (Budget(tokens=45), 5), (Budget(seconds=0.02), 4)):
         plan = replace(PLAN, budget=budget)
         found = Experiment.create(tmp_path, f"e{ran}", plan)
@@ -81,8 +81,9 @@ def test_a_budget_stops_between_cells_and_what_is_missing_counts_against(tmp_pat
         assert (len(found.done), why in ("runs", "tokens", "time")) == (ran, True)
         report = summarise("e", "h", plan, found.done, why)
         assert report.comparison is not None
-        assert report.comparison.verdict == "worse"
-        assert len(report.comparison.against) == 24 - ran
+        assert report.comparison.verdict == "no_difference"
+        assert (report.comparison.losses, report.comparison.ties) == (0, ran // 2)
+        assert len(report.comparison.unpaired) == 24 - ran
         assert not report.ok
         assert "missing" in render.text(report)
 
@@ -125,6 +126,86 @@ def test_a_void_cell_passes_for_nobody_and_helps_no_candidate() -> None:
     assert report.comparison is not None
     assert (report.comparison.wins, report.comparison.ties) == (11, 1), "the base's void is no win"
     assert report.comparison.against == ("c03/base/0",)
+
+
+@pytest.mark.findings("E2")
+def test_there_is_no_verdict_where_neither_side_has_a_result() -> None:
+    found = all_of(PLAN, lambda item: True)
+    away = {cell: Done("r", "void", "nobody answers") for cell in found if cell.case < "c06"}
+    report = summarise("e", "h", PLAN, {**found, **away})
+    assert report.comparison is not None
+    assert (report.comparison.verdict, report.comparison.losses, report.comparison.ties) == (
+        "no_difference",
+        0,
+        6,
+    )
+    assert len(report.comparison.unpaired) == 12 and not report.ok
+    void = summarise("e", "h", PLAN, {cell: Done("r", "void", "nobody answers") for cell in found})
+    assert void.comparison is not None
+    assert (void.comparison.verdict, void.comparison.interval) == ("no_result", None)
+    assert "new against base: nothing to compare" in render.text(void)
+    nothing = summarise("e", "h", PLAN, {})
+    assert nothing.comparison is not None and nothing.comparison.verdict == "no_result"
+    assert "no run has a result" in render.text(nothing)
+
+
+@pytest.mark.findings("E1", "E2")
+def test_a_candidate_loses_by_a_void_run_only_where_it_is_to_blame() -> None:
+    found = all_of(PLAN, lambda item: True)
+    cell = Cell("c03", "new", 0)
+    own = summarise("e", "h", PLAN, {**found, cell: Done("r", "void", "it took longer than --timeout")})
+    assert own.comparison is not None
+    assert (own.comparison.losses, own.comparison.against) == (1, ("c03/new/0",))
+    ended = summarise("e", "h", PLAN, {**found, cell: Done("r", "void", "it was cancelled", of_host=True)})
+    assert ended.comparison is not None
+    assert (ended.comparison.losses, ended.comparison.unpaired) == (0, ("c03/new/0",))
+    assert (ended.specs[1].passed, ended.specs[1].n) == (11, 11), "a rate of those that ran"
+    assert not ended.ok
+
+
+@pytest.mark.findings("B11")
+def test_each_candidate_has_a_verdict_and_the_chance_of_an_error_is_shared() -> None:
+    specs = {"base": "B", "one": "N", "two": "T"}
+    plan = replace(PLAN, specs=specs, files=specs)
+    runs = {
+        cell: replace(done(Cell(cell.case, "base", 0), cell.spec == "one"), ran=specs[cell.spec])
+        for cell in cells(plan)
+        if cell.case < "c06"
+    }
+    report = summarise("e", "h", plan, runs)
+    assert report.comparison is None
+    assert [(item.candidate, item.wins, item.alpha) for item in report.comparisons] == [
+        ("one", 6, 0.025),
+        ("two", 0, 0.025),
+    ]
+    assert [item.verdict for item in report.comparisons] == ["no_difference"] * 2, "p is 0.031"
+    assert len(report.to_json()["comparisons"]) == 2
+    for page in (render.text(report), render.html(report, str)):
+        assert "one against base" in page and "two against base" in page and "97.5 % from" in page
+
+
+@pytest.mark.findings("B23")
+@pytest.mark.parametrize("count", [2, 3])
+def test_each_spec_comes_as_often_first_as_last(count: int) -> None:
+    plan = replace(PLAN, specs={f"s{number}": "h" for number in range(count)}, n=2)
+    found = cells(plan)
+    for k in range(2):
+        rounds = [cell for cell in found if cell.k == k]
+        for place in range(count):
+            names = [cell.spec for cell in rounds[place::count]]
+            assert [names.count(spec) for spec in plan.specs] == [12 // count] * count
+
+
+@pytest.mark.findings("B23")
+def test_no_interval_is_given_for_a_difference_of_time() -> None:
+    found = all_of(PLAN, lambda item: True)
+    slow = {cell: replace(item, ms=9 + len(cell.case), tokens=number)
+            for number, (cell, item) in enumerate(found.items()) if cell.spec == "new"}  # fmt: skip
+    report = summarise("e", "h", PLAN, {**found, **slow})
+    assert report.comparison is not None
+    assert report.comparison.figures["ms"]["interval"] is None
+    assert report.comparison.figures["tokens"]["interval"] is not None
+    assert "not tested, other work on the machine changes it" in render.text(report)
 
 
 def test_a_cell_that_ran_another_spec_is_void() -> None:

@@ -99,7 +99,7 @@ def test_spending_is_paired_by_case_as_spak_eval_reports_it() -> None:
     """The same runs as cells of an experiment give the same difference and the same interval."""
     amounts = {"c0": (100, 80), "c1": (50, 70), "c2": (30, 30), "c3": (90, 10)}
     mine = candidate(1, [(case, passed(base), passed(after)) for case, (base, after) in amounts.items()])
-    found = spending(mine, "hash")
+    found = spending(mine)
     plan = Experiment("s", "hash", dict.fromkeys(amounts, "h"), {"base": "b", "patch": "p"}, {})
     cells = {}
     for case, (base, after) in amounts.items():
@@ -119,9 +119,9 @@ def test_spending_is_paired_by_case_as_spak_eval_reports_it() -> None:
 
 def test_a_case_without_a_result_is_left_out_of_what_was_used() -> None:
     mine = candidate(1, [("c0", passed(10), passed(20)), ("c1", passed(10), Half("void", 9_999))])
-    found = spending(mine, "hash")
+    found = spending(mine)
     assert (found["tokens"]["cases"], found["tokens"]["mean"], found["tokens"]["interval"]) == (1, 10, None)
-    nothing = spending(campaign.Tested(1, Candidate((), "test"), pairs=[Pair("c0", 1, 1)]), "hash")
+    nothing = spending(campaign.Tested(1, Candidate((), "test"), pairs=[Pair("c0", 1, 1)]))
     assert nothing["tokens"] == {"cases": 0, "mean": None, "interval": None, "base": None, "candidate": None}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, erf, log, sqrt
+from math import ceil, comb, erf, log, sqrt
 from random import Random
 from statistics import NormalDist, fmean, stdev
 
@@ -14,9 +14,11 @@ import pytest
 
 from spak.outer.stats import (
     Betting,
+    exact,
     interval_of_mean,
     mean_above,
     needed,
+    net_interval,
     pass_power,
     sign_test,
     spent,
@@ -184,20 +186,62 @@ def test_ties_alone_show_non_inferiority_only_when_there_are_enough() -> None:
         mean_above([2.0], 0.0)
 
 
-def test_the_bootstrap_covers_the_mean_and_comes_out_again() -> None:
-    draw = Random(5)
-    inside = 0
-    for number in range(200):
-        values = [draw.gauss(1.0, 2.0) for _ in range(40)]
-        found = interval_of_mean(values, number, 200)
-        assert found is not None
-        inside += found[0] <= 1.0 <= found[1]
-        assert found == interval_of_mean(values, number, 200)
-    assert inside >= 175
+@pytest.mark.findings("E8")
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 20])
+def test_the_interval_of_a_mean_covers_what_it_states(count: int) -> None:
+    draw, inside, rounds = Random(count), 0, 4_000
+    for _ in range(rounds):
+        low, high = interval_of_mean([draw.gauss(1.0, 2.0) for _ in range(count)]) or (2.0, 0.0)
+        inside += low <= 1.0 <= high
+    assert 0.93 <= inside / rounds <= 0.97
     values = [draw.expovariate(1.0) for _ in range(60)]
-    mine = interval_of_mean(values, 1)
-    half = 1.96 * stdev(values) / sqrt(60)
-    assert mine == pytest.approx((fmean(values) - half, fmean(values) + half), abs=0.06)
-    assert interval_of_mean([1.0]) is None
-    drawn = sum(Random(3).choices([0.1] * 10, k=10)) / 10
-    assert interval_of_mean([0.1] * 10, 3) == (drawn, drawn)
+    half = 2.0010 * stdev(values) / sqrt(60)  # the 97.5 % point of t with 59 degrees, from a table
+    assert interval_of_mean(values) == pytest.approx((fmean(values) - half, fmean(values) + half), abs=1e-4)
+
+
+@pytest.mark.findings("E8")
+def test_values_that_do_not_differ_have_no_interval() -> None:
+    assert interval_of_mean([]) is interval_of_mean([1.0]) is interval_of_mean([0.1] * 10) is None
+
+
+@pytest.mark.findings("E8")
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 20, 60])
+def test_the_exact_interval_of_a_rate_covers_at_least_what_it_states(n: int) -> None:
+    """Computed, not drawn: the chance of every count at every rate of a grid."""
+    intervals = [exact(k, n) for k in range(n + 1)]
+    for rate in (number / 200 for number in range(201)):
+        chances = [comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n + 1)]
+        inside = sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= rate <= high)
+        assert inside >= 0.95 - 1e-9, (rate, inside)
+    assert exact(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="3 of 2"):
+        exact(3, 2)
+
+
+@pytest.mark.findings("E8", "S5.7")
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 20])
+def test_the_interval_of_a_comparison_covers_at_least_what_it_states(n: int) -> None:
+    """Computed, not drawn: every number of wins and losses, at every pair of chances of a grid."""
+    counts = [(wins, losses) for wins in range(n + 1) for losses in range(n + 1 - wins)]
+    ends = {each: net_interval(*each, n - sum(each)) or (1.0, -1.0) for each in counts}
+    assert all(high - low > 0.05 for low, high in ends.values()), "none without a width"
+    grid = [(a / 20, b / 20) for a in range(21) for b in range(21 - a)]
+    for won, lost in grid:
+        inside = 0.0
+        for (wins, losses), (low, high) in ends.items():
+            if low - 1e-9 <= won - lost <= high + 1e-9:
+                ties = n - wins - losses
+                ways = comb(n, wins) * comb(n - wins, losses)
+                inside += ways * won**wins * lost**losses * max(1 - won - lost, 0.0) ** ties
+        assert inside >= 0.95 - 1e-9, (won, lost, inside)
+
+
+@pytest.mark.findings("S5.7")
+def test_verdict_and_interval_of_a_comparison_agree() -> None:
+    for alpha in (0.05, 0.025):
+        for wins, losses, ties in product(range(16), range(16), (0, 30)):
+            if (found := net_interval(wins, losses, ties, alpha)) is None:
+                assert wins + losses + ties == 0
+                continue
+            apart = found[0] > 0 or found[1] < 0
+            assert apart == (sign_test(wins, losses) < alpha), (wins, losses, ties, alpha)

@@ -1,8 +1,9 @@
 """The runs of an experiment on this machine: one cell after the other, or several in processes of their own.
 
 `Cells` is the `Work` of spak.outer.experiments. A cell is a run like any other, with labels; one whose run
-was begun before is gone on with. What a run cannot begin with (a spec that asks for an input, no sandbox) is
-a void cell with its code, and the experiment goes on.
+was begun before is gone on with. What keeps a spec from running (an input that it asks for, a person whom it
+asks) is a void cell with the reason, and the experiment goes on. What the host cannot do (no answer of a
+model, no sandbox, a full disk) is raised: the run can go on from there.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from pathlib import Path
 
 from spak import canon
 from spak.cli import common
-from spak.errors import OuterError, UserError
+from spak.errors import OuterError, UserError, of_host
+from spak.ledger.faults import typed
 from spak.outer.experiments import Cell, Done, More, seed_of
+from spak.records import Kind, Record
+from spak.runner.faults import must_work
+from spak.runner.run import PERSON
 from spak.suites import Case, judge
 from spak.suites.model import read_case
 from spak.suites.sealed import Bench
@@ -71,11 +76,14 @@ class Cells:
         forking = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(self.jobs, forking, _end_with, (os.getpid(),)) as pool:
             going: dict[Future[Done | None], Cell] = {}
+            fault: UserError | None = None
             while True:
                 while left and not stopping and len(going) < self.jobs and more(len(going)):
                     cell, known = left.pop(0)
                     going[pool.submit(self.run, cell, self._named(cell, known, begun))] = cell
                 if not going:
+                    if fault is not None:
+                        raise fault
                     return
                 try:
                     ended, _ = wait(going, return_when=FIRST_COMPLETED)
@@ -88,6 +96,9 @@ class Cells:
                         done = future.result()
                     except (BrokenProcessPool, KeyboardInterrupt):
                         done = None
+                    except UserError as error:
+                        fault, stopping = error, True
+                        continue
                     stopping = stopping or done is None
                     yield cell, done
 
@@ -101,7 +112,8 @@ class Cells:
     def run(self, cell: Cell, run: str) -> Done | None:
         """One cell; None when it was stopped from outside and can go on.
 
-        Raises: OuterError `outer.changed` when the case is not what it was, before anything is done.
+        Raises: OuterError `outer.changed` when the case is not what it was, before anything is done; what the
+        host could not do (spak.errors.of_host).
         """
         if self._changed(cell):
             raise OuterError(
@@ -109,7 +121,11 @@ class Cells:
             )
         try:
             done = self._run(cell, run)
+        except OSError as error:
+            raise typed(error, f"running case {cell.case}", self.root) from error
         except UserError as error:
+            if of_host(error):
+                raise
             return Done(run, "void", f"{error.message} [{error.code}]")
         except KeyboardInterrupt:  # while a check runs; the run itself stops where it can go on
             return None
@@ -149,7 +165,7 @@ class Cells:
             )
         try:
             seen = held.advance(self.timeout)
-            rules = next(iter(held.run.ledger.read()))[0].body["rules"]
+            records = [record for record, _ in held.run.ledger.read()]
         finally:
             held.close()
         over = self.timeout is not None and time.monotonic() - began >= self.timeout
@@ -158,18 +174,30 @@ class Cells:
         codes = tuple(seen.refusal["codes"]) if seen.refusal else ()
         needed = bench() if case.right.runs_checks else None
         verdict = judge(case, seen.state, codes, held.run.workspace.directory, needed)
+        if needed is not None and any(item.void for item in verdict.results):
+            must_work(needed.launcher)
+        outcome, why = verdict.outcome, verdict.why
+        if over and seen.state == "paused":
+            why = "it took longer than --timeout"
+        elif any(map(_by_person, records)):
+            outcome, why = "void", "a person answered it: nobody answers a run of an experiment"
         return Done(
             run,
-            verdict.outcome,
-            "it took longer than --timeout" if over and seen.state == "paused" else verdict.why,
+            outcome,
+            why,
             seen.state,
             codes,
             int(seen.metrics.get("tokens", 0)),
             int(seen.metrics.get("cost_nanousd", 0)),
             int(seen.metrics.get("elapsed_ms", 0)),
-            canon.digest(rules["spec"].encode()),
+            canon.digest(records[0].body["rules"]["spec"].encode()),
             seen.summary_hash,
         )
+
+
+def _by_person(record: Record) -> bool:
+    """Whether a person gave it; a recording says who gave its answers, which are no answers of a person."""
+    return record.kind == Kind.APPROVAL or (record.side.get("by") == PERSON and "recorded" not in record.side)
 
 
 def _end_with(parent: int) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 
 from spak.cli import common
-from spak.errors import OuterError, UsageError
+from spak.errors import OuterError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from spak.outer.experiments import Budget, Cell, Done, Experiment, Plan, Report
@@ -79,7 +79,7 @@ def command(
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the cases of a suite under each SPEC; with two, compare the second with the first."""
+    """Run the cases of a suite under each SPEC and compare each other one with the first."""
     from spak.outer.experiments import Budget, Experiment
 
     root = common.runs_dir(runs_dir)
@@ -209,7 +209,8 @@ def carry_out(
 
 
 def reported(experiment: Experiment, root: Path, junit: Path | None, html: Path | None, as_json: bool) -> int:
-    """Print the report, write its files; 0 when it is what was hoped for, 6 when something is left."""
+    """Print the report, write its files; 0 when it is what was hoped for, 6 when it was interrupted, 7 when
+    the host could not go on."""
     from spak.outer.experiments import render
 
     report = report_of(experiment)
@@ -222,9 +223,13 @@ def reported(experiment: Experiment, root: Path, junit: Path | None, html: Path 
         common.emit(report.to_json())
     else:
         common.out(render.text(report), nl=False)
-    if experiment.left:
+    if experiment.fault is not None:
+        common.say(f"spak: {experiment.fault}")
+    if experiment.left or experiment.void:
         more = BUDGETS.get(experiment.stopped, "")
         common.say(f"next: spak eval --resume {experiment.name}{more}")
+    if experiment.fault is not None:
+        return UnavailableError.exit_code
     return 6 if experiment.stopped == "interrupted" and experiment.left else 0 if report.ok else 1
 
 
@@ -236,15 +241,13 @@ def report_of(experiment: Experiment) -> Report:
 
 
 def _labels(specs: tuple[Path, ...]) -> Mapping[str, Path]:
-    """A name for each spec: its file's, with its place where two have the same."""
+    """A name for each spec: its file's, with its place where two have the same. One named twice is an A/A."""
     names = [path.stem for path in specs]
-    if len(set(specs)) < len(specs) and len(specs) != 2:
-        raise UsageError(
-            "usage.arguments", "a SPEC is named twice", "name each once; two equal ones make an A/A"
-        )
-    made = {}
-    for number, path in enumerate(specs):
-        label = path.stem if names.count(path.stem) == 1 else f"{path.stem}.{number + 1}"
+    made: dict[str, Path] = {}
+    for number, path in enumerate(specs, 1):
+        label = path.stem if names.count(path.stem) == 1 else f"{path.stem}.{number}"
+        while label in made:
+            label += f".{number}"
         made[label] = path
     return made
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spak.cli import common
-from spak.errors import OuterError, UsageError
+from spak.errors import OuterError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from spak.outer.campaigns import Campaign, Tested
@@ -127,13 +127,19 @@ def gate(
     root = common.runs_dir(runs_dir)
     plan = outer_runs.planned(spec, base, folder, "person", 1, pairs, 0)
     campaign = outer_runs.begun(root.parent / FOLDER, plan)
-    outer_runs.carry_out(campaign, root, runs or root, lambda found: [candidate], timeout)
+    why = outer_runs.carry_out(campaign, root, runs or root, lambda found: [candidate], timeout)
     tested = campaign.tested[0]
     if as_json:
         common.emit({"campaign": campaign.name, **document(campaign, tested)})
     else:
         common.out(f"{tested.verdict or 'open'}: {tested.why}")
-    return {"fit": 0, "privileged": 5}.get(tested.verdict, 1 if tested.verdict else 6)
+    return {"fit": 0, "privileged": 5}.get(tested.verdict, 1 if tested.verdict else _left_open(campaign, why))
+
+
+def _left_open(campaign: Campaign, why: str) -> int:
+    """Say how a campaign goes on that was stopped in the middle; its exit code."""
+    common.say(f"next: spak outer campaign --resume {campaign.name}")
+    return 6 if why == "interrupted" else UnavailableError.exit_code
 
 
 @command.command("campaign")
@@ -245,7 +251,7 @@ def campaign(
             {
                 "campaign": made.name,
                 "head": made.head,
-                "stopped": why,
+                "stopped": (made.stopped or why) if why == outer_runs.PAUSED else why,
                 "counts": made.counts(),
                 "runs": made.runs,
                 "budget_left": {
@@ -262,9 +268,9 @@ def campaign(
     else:
         counts = ", ".join(f"{count} {word}" for word, count in made.counts().items())
         common.out(f"campaign {made.name}: {counts}; stopped: {STOPPED.get(why, why)}")
-        if why == "interrupted":
-            common.say(f"next: spak outer campaign --resume {made.name}")
-    return 6 if why == "interrupted" else 0 if made.counts().get("fit") else 1
+    if why in ("interrupted", outer_runs.PAUSED):
+        return _left_open(made, why)
+    return 0 if made.counts().get("fit") else 1
 
 
 def document(found: Campaign, tested: Tested) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spak import canon, config, data
 from spak.cli import common
 from spak.cli.cells import Cells
-from spak.errors import OuterError, UnavailableError, UserError
+from spak.errors import OuterError, UnavailableError, UserError, of_host
 from spak.files.scratch import Scratch
 from spak.lang import ast
 from spak.lang.imports import settings_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from spak.records import Record
 
 GOLDEN = "golden"
+PAUSED = "the host cannot go on"
+"""Why `carry_out` returned where a model, a server or the machine failed."""
 
 
 def text_of(spec: Path) -> str:
@@ -203,6 +205,11 @@ def carry_out(
         return advance(campaign, place, propose, judging)
     except KeyboardInterrupt:  # between two pairs, or while something is proposed
         return "interrupted"
+    except UserError as error:
+        if not of_host(error):
+            raise
+        common.say(f"spak: {error}")
+        return PAUSED
 
 
 def rehearsals(runs: Path, digest: str) -> list[Rehearsal]:

@@ -19,7 +19,7 @@ OF_HOST = frozenset({"workspace.full", "workspace.io", "workspace.readonly"})
 def look(launcher: Launcher | None, sandboxed: bool, result: ToolResult, folder: Path) -> None:
     """After a tool. Raises: UnavailableError `unavailable.sandbox`, RunError `workspace.full`."""
     if sandboxed and result.status in ("launcher", "crash"):
-        _must_work(launcher)
+        must_work(launcher)
     if result.status != "exited" or result.exit:
         _must_have_room(folder)
 
@@ -30,7 +30,8 @@ def look_at_measurement(seen: Measurement, folder: Path) -> None:
         _must_have_room(folder)
 
 
-def _must_work(launcher: Launcher | None) -> None:
+def must_work(launcher: Launcher | None) -> None:
+    """Raises: UnavailableError `unavailable.sandbox` where it cannot start anything."""
     if launcher is not None and (why := launcher.probe()):
         raise UnavailableError(
             "unavailable.sandbox", f"the launcher {launcher.entry.name} does not work any more: {why}"

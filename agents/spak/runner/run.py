@@ -53,6 +53,9 @@ has to be replayed when it is taken up."""
 PROOFS = 256
 """Explanations whose blobs need not be looked for again."""
 
+PERSON = "person"
+"""Who gave an answer by hand, where nothing else is said."""
+
 Stop = Literal["ended", "waiting", "paused", "interrupted"]
 Listener = Callable[[Record, State], None]
 
@@ -262,7 +265,7 @@ class Run:
             raise BugError("bug.no_effect", f"run {self.ledger.run} neither ended nor waits for anything")
         return self.state.r6
 
-    def answer(self, text: str, by: str = "person") -> None:
+    def answer(self, text: str, by: str = PERSON) -> None:
         """Give the pending question an answer.
 
         The prompt is measured first where a budget depends on it, as `advance` does: a process may have died

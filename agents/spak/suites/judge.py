@@ -16,6 +16,9 @@ from spak.suites import sealed
 from spak.suites.model import STATES, Case
 
 Outcome = Literal["pass", "fail", "void"]
+UNANSWERED = (
+    "it waits for a person, and nobody answers a run of a case: name a backend, or give the case a recording"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def judge(case: Case, state: str, codes: Sequence[str], left: Path, bench: seale
 
     `bench` may be None for a case that runs no checks.
     """
+    if state == "waiting":
+        return Verdict("void", UNANSWERED)
     if state not in STATES:
         return Verdict("void", f"the run is {state}, it did not end")
     right = case.right

@@ -154,7 +154,7 @@ def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:
 
 def _kept(campaign: Campaign, tested: Tested, number: int) -> dict[str, Any]:
     """What its patch shows besides: tokens, cost and time of its pairs, the front as it was then."""
-    spent = spending(tested, campaign.plan.suite_hash)
+    spent = spending(tested)
     return {"spent": spent, "front": points(campaign), "campaign": number}
 
 

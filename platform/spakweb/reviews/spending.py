@@ -39,7 +39,7 @@ def of_replay(found: Sequence[tuple[Rehearsal, Replayed]]) -> dict[str, dict[str
         "cost_nanousd": [(was.cost_nanousd, was.cost_nanousd - now.cost_saved_nanousd) for was, now in whole],
         "ms": [(was.elapsed_ms, was.elapsed_ms - now.ms_saved) for was, now in whole],
     }
-    return {name: paired(values, len(whole)) for name, values in sides.items()}
+    return {name: paired(values) for name, values in sides.items()}
 
 
 def shown(
@@ -150,7 +150,7 @@ def _row(name: str, found: Mapping[str, Any], tokens: Mapping[str, Any]) -> dict
         difference += f" ({100 * found['mean'] / found['base']:+.0f} %)".replace("-", MINUS)
     if found["interval"] is not None:
         low, high = found["interval"]
-        difference += f", 95 % from {signed(low)} to {signed(high)}"
-    else:
+        difference += f", approximately {signed(low)} to {signed(high)}"
+    elif found["cases"] == 1:
         difference += ", no interval from one case"
     return {"title": title, "base": worded(sides[0]), "patch": worded(sides[1]), "difference": difference}

@@ -207,7 +207,8 @@ def test_pause_stop_and_resume(cast: Any, world: World) -> None:
     ]  # fmt: skip
 
 
-def test_a_run_that_was_cancelled_counts_against_the_candidate(cast: Any, world: World) -> None:
+@pytest.mark.findings("E1")
+def test_a_pair_of_which_no_run_has_a_result_pauses_it_and_says_why(cast: Any, world: World) -> None:
     from spakweb.runs.actions import request_control
 
     spec, suite = world
@@ -215,10 +216,12 @@ def test_a_run_that_was_cancelled_counts_against_the_candidate(cast: Any, world:
     steps.advance(made.pk)
     for one in made.asked.select_related("run__team"):
         request_control(cast["bob"], one.run, "cancel")
-    steps.advance(made.pk)
-    pairs = ledger.read(made).tested[0].pairs
-    assert {pair.outcome for pair in pairs} == {-1}
-    assert "void: the run was cancelled" in pairs[0].why
+    assert steps.advance(made.pk) == "paused"
+    made.refresh_from_db()
+    recorded = ledger.read(made)
+    assert recorded.tested[0].pairs == []
+    assert made.why == recorded.stopped
+    assert made.why.startswith("unavailable.result: ") and "the run was cancelled" in made.why
 
 
 def test_the_budget_of_runs_ends_it(cast: Any, world: World) -> None:

@@ -4,6 +4,7 @@
     candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
     stage      {"number", "stage", "verdict", ...}   stop     {"why"}
     violation  {"run"}: the proposer asked for a run of another split
+    budget     {"runs", "tokens", "cost_nanousd"}: what holds from here on instead of the plan's
     pair       {"number", "case", "k", "outcome", "runs", "why"}, and "used" where the runs are known: of base
                and candidate the outcome, tokens, cost and time
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, get_args
@@ -110,8 +111,9 @@ class Pair:
         if self.used is None:
             return True
         base, candidate = (half.outcome for half in self.used)
-        void = "void" in (base, candidate)
-        return self.outcome == (-1 if void else (candidate == "pass") - (base == "pass"))
+        if base == "void" and self.outcome == -1:
+            return True  # ledgers have it since before a base without a result counted as one that passed
+        return self.outcome == outcome_of(base, candidate)
 
     def to_json(self) -> dict[str, Any]:
         """The pair as its record has it."""
@@ -127,6 +129,11 @@ class Pair:
             base, candidate = (Half.from_json(half) for half in body["used"])
             used = base, candidate
         return cls(body["case"], body["k"], body["outcome"], tuple(body["runs"]), body["why"], used)
+
+
+def outcome_of(base: Outcome, candidate: Outcome) -> int:
+    """Who won a pair that counts: a candidate without a result lost, a base without one passed."""
+    return -1 if candidate == "void" else (candidate == "pass") - (base != "fail")
 
 
 @dataclass(slots=True)
@@ -249,6 +256,9 @@ class Campaign:
         self.stopped = ""
         if kind == "violation":
             self.violations.append(str(body["run"]))
+            return
+        if kind == "budget":
+            self.plan = replace(self.plan, **body)
             return
         number = body["number"]
         if kind == "candidate":

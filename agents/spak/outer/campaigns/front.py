@@ -1,6 +1,6 @@
 """What the candidates of a campaign pass and use against the base, and which of them no other one beats.
 
-`spending(tested, suite_hash)` compares tokens, cost and time of a candidate's pairs, with intervals;
+`spending(tested)` compares tokens, cost and time of a candidate's pairs, with intervals;
 `points(campaign)` places each candidate that has pairs, the base first, and marks the Pareto front. Pure.
 
 A case is one observation: the mean over its pairs, golden ones among them. In passes a run without a result
@@ -15,16 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spak.outer.campaigns.campaign import Campaign, Half, Tested
-from spak.outer.experiments.summary import FIGURES, paired, seed_of_suite
+from spak.outer.experiments.summary import FIGURES, paired
 
 Halves = Mapping[str, Sequence[tuple[Half, Half]]]
 
 
-def spending(tested: Tested, suite_hash: str) -> dict[str, dict[str, Any]]:
+def spending(tested: Tested) -> dict[str, dict[str, Any]]:
     """Of each figure the means of base and candidate and their difference (`experiments.summary.paired`)."""
     cases = _by_case(tested)
-    seed = seed_of_suite(suite_hash)
-    return {name: paired([_used(pairs, name) for pairs in cases.values()], seed) for name in FIGURES}
+    return {name: paired([_used(pairs, name) for pairs in cases.values()], name) for name in FIGURES}
 
 
 def points(campaign: Campaign) -> list[dict[str, Any]]:

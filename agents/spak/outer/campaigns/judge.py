@@ -18,9 +18,11 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
+from spak.errors import UnavailableError, UserError, of_host
 from spak.lang.catalog import Catalog
-from spak.outer.campaigns.campaign import Campaign, Half, Pair, Tested, Writer
+from spak.outer.campaigns.campaign import Campaign, Half, Pair, Tested, Writer, outcome_of
 from spak.outer.experiments import Done
+from spak.outer.experiments.summary import no_pair
 from spak.outer.gate.candidate import Candidate
 from spak.outer.gate.counterfactual import Rehearsal, total, under
 from spak.outer.gate.form import form
@@ -68,8 +70,18 @@ def advance(campaign: Campaign, root: Path, propose: Propose, judging: Judging) 
 def go_on(writer: Writer, propose: Propose, judging: Judging) -> str:
     """The same with a ledger that is held already; "waiting", which is no record, while runs are under way.
 
-    Raises: OuterError `outer.changed`, what `propose` raises.
+    Raises: OuterError `outer.changed`, what `propose` and `judging.pair` raise. Where the host is to blame,
+    that is why the campaign stopped: it can go on from there.
     """
+    try:
+        return _go_on(writer, propose, judging)
+    except UserError as error:
+        if of_host(error):
+            _stop(writer, f"{error.code}: {error.message}")
+        raise
+
+
+def _go_on(writer: Writer, propose: Propose, judging: Judging) -> str:
     campaign = writer.campaign
     while True:
         judging.unchanged()
@@ -196,14 +208,25 @@ def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str,
 
 
 def settled(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
-    """Who won a pair. What is void, or ran another spec, counts against the candidate."""
+    """Who won a pair. What a side lacks by its own fault, or what ran another spec, counts against the
+    candidate.
+
+    Raises: UnavailableError `unavailable.result` where the pair says nothing and has to be run again.
+    """
+    if no_pair(base, candidate):
+        why = candidate.why if candidate.void and not base.of_host else base.why
+        raise UnavailableError(
+            "unavailable.result", f"a pair of case {case} has no result: {why}", "it is run again on resume"
+        )
     runs = (base.run, candidate.run)
     used = _half(base, base_hash), _half(candidate, hash_)
-    if candidate.outcome == "void" or base.outcome == "void":
-        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}", used)
-    if candidate.ran != hash_ or base.ran != base_hash:
-        return Pair(case, k, -1, runs, "another spec ran", used)
-    outcome = (candidate.outcome == "pass") - (base.outcome == "pass")
+    outcome = outcome_of(used[0].outcome, used[1].outcome)
+    for side, done, wanted in (("base", base, base_hash), ("candidate", candidate, hash_)):
+        if done.void:
+            return Pair(case, k, outcome, runs, f"the {side} has no result: {done.why}", used)
+        if done.ran != wanted:
+            why = f"another spec ran as the {side}: {done.ran or 'none'}"
+            return Pair(case, k, outcome, runs, f"{why}; {done.why}" if done.why else why, used)
     return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "", used)
 
 

@@ -1,14 +1,14 @@
 """The data of an experiment: its plan, its cells, what each gave, and the budget. JSON both ways, no effects.
 
 A cell is one run: a case under a spec for the k-th time. The k-th run of a case has the same seed under every
-spec. Cells come in the order k, case, spec, the specs of a case in an order drawn from the plan, so that a
-budget that runs out leaves pairs.
+spec. Cells come in the order k, case, spec, so that a budget that runs out leaves pairs; the specs of a case
+in an order drawn from the plan.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -72,8 +72,9 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a cell gave. `ran` is the hash of the spec's text as the run's first record has it, `rules` that
-    of all that decided in it, `summary` that of its decisions."""
+    """What a cell gave. `ran` is the hash of the spec's text as the run's first record has it, `summary`
+    that of its decisions. A void run has no result: by its spec's own fault, unless `of_host` says that the
+    host failed it or somebody ended it."""
 
     run: str
     outcome: Outcome
@@ -85,6 +86,12 @@ class Done:
     ms: int = 0
     ran: str = ""
     summary: str = ""
+    of_host: bool = False
+
+    @property
+    def void(self) -> bool:
+        """Whether it has no result."""
+        return self.outcome == "void"
 
     def to_json(self) -> dict[str, Any]:
         """The result as the experiment's records have it."""
@@ -146,13 +153,15 @@ class Plan:
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """All cells in their order."""
-    return [
-        Cell(case, spec, k)
-        for k in range(plan.n)
-        for case in plan.cases
-        for spec in _ordered(list(plan.specs), f"{plan.suite_hash}/{case}/{k}")
-    ]
+    """All cells in their order. Each spec comes first, second, ... in equally many cases, or one more: what
+    the first run of a case pays for the others (a cold cache) is shared."""
+    found = []
+    for k in range(plan.n):
+        specs = _drawn(plan.specs, f"{plan.suite_hash}/{k}")
+        turn = {case: number % len(specs) for number, case in enumerate(_drawn(plan.cases, plan.suite_hash))}
+        for case in plan.cases:
+            found += [Cell(case, spec, k) for spec in specs[turn[case] :] + specs[: turn[case]]]
+    return found
 
 
 def seed_of(case: str, seed: int, k: int) -> int:
@@ -167,5 +176,5 @@ def spec_hash(text: str) -> str:
     return canon.digest(text.encode())
 
 
-def _ordered(names: Sequence[str], drawn: str) -> list[str]:
-    return sorted(names, key=lambda name: hashlib.sha256(f"{drawn}/{name}".encode()).digest())
+def _drawn(names: Iterable[str], seed: str) -> list[str]:
+    return sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())

@@ -9,10 +9,15 @@ from xml.sax.saxutils import escape as xml_escape
 from xml.sax.saxutils import quoteattr
 
 from spak.outer.experiments.model import Cell, Done, cells
-from spak.outer.experiments.summary import Comparison, Report, SpecRow
+from spak.outer.experiments.summary import UNTESTED, Comparison, Report, SpecRow
 
 MARK = {"pass": "+", "fail": "-", "void": "?", "missing": "."}
-WORDS = {"better": "is better", "worse": "is worse", "no_difference": "no difference shown"}
+WORDS = {
+    "better": "is better",
+    "worse": "is worse",
+    "no_difference": "no difference shown",
+    "no_result": "nothing to compare",
+}
 UNITS = {"tokens": ("tokens", 1.0, 0), "cost_nanousd": ("USD", 1e9, 4), "ms": ("s", 1000.0, 2)}
 UNKNOWN = {"tokens": "tokens", "cost_nanousd": "cost", "ms": "time"}
 _CONTROL = dict.fromkeys((*range(0x9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF), "\ufffd")
@@ -47,8 +52,8 @@ def text(report: Report) -> str:
         lines += [f"  void: {item}" for item in spec.void]
         lines += [f"  missing: {len(spec.missing)}, first {spec.missing[0]}"] if spec.missing else []
         lines.append(f"  spec {spec.hash}")
-    if report.comparison is not None:
-        lines += ["", *verdict(report.comparison)]
+    for found in report.comparisons:
+        lines += ["", *verdict(found)]
     if report.stopped:
         lines.append(f"stopped: {report.stopped}")
     lines.append(f"experiment {report.experiment}, suite {plan.suite_hash}, ledger {report.head}")
@@ -64,18 +69,24 @@ def verdict(found: Comparison) -> list[str]:
     if found.interval is not None:
         low, high = found.interval
         lines.append(
-            f"  difference {found.difference:+.3f} of the runs pass, 95 % from {low:+.3f} to {high:+.3f}"
+            f"  won less lost: {found.net:+.3f} of the cases, "
+            f"{100 * (1 - found.alpha):.3g} % from {low:+.3f} to {high:+.3f}"
         )
+    if found.difference != found.net:
+        lines.append(f"  {found.difference:+.3f} of the runs pass")
     if found.verdict == "no_difference" and found.needed_n is not None:
         cases = f"{found.needed_n:,} case{'' if found.needed_n == 1 else 's'}"
         lines.append(f"  about {cases} would show a difference like this one")
     elif found.verdict == "no_difference":
         lines.append("  wins and losses are equal: no number of cases follows from them")
     for name in UNITS:
-        if found.figures[name]["interval"] is not None and found.figures[name]["mean"]:
-            lines.append(f"  a case: {amount(name, found.figures[name], signed=True)}")
+        if found.figures[name]["mean"]:
+            untested = "; not tested, other work on the machine changes it" if name in UNTESTED else ""
+            lines.append(f"  a case: {amount(name, found.figures[name], signed=True)}{untested}")
     if found.against:
         lines.append(f"  {len(found.against)} without a result count against it, first {found.against[0]}")
+    if found.unpaired:
+        lines.append(f"  {len(found.unpaired)} without a result are left out, first {found.unpaired[0]}")
     if found.non_inferior is not None:
         margin = found.non_inferior
         word = "holds" if margin["holds"] else "not shown"
@@ -113,9 +124,10 @@ def html(report: Report, address: Callable[[str], str]) -> str:
         inside = "".join(f"<td>{_boxes(report, case, spec, address)}" for spec in plan.specs)
         rows.append(f"<tr><th scope=row>{escape(case)}{inside}")
     title = "Experiment " + escape(report.experiment)
-    found = report.comparison
-    paragraphs = "".join(f"<p>{escape(line)}" for line in verdict(found)[1:]) if found is not None else ""
-    top = f"<p class=verdict>{escape(verdict(found)[0])}{paragraphs}" if found is not None else ""
+    top = ""
+    for found in report.comparisons:
+        first, *more = verdict(found)
+        top += f"<p class=verdict>{escape(first)}" + "".join(f"<p>{escape(line)}" for line in more)
     return "\n".join(
         [
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
@@ -183,9 +195,11 @@ def _marks(report: Report, case: str, spec: str) -> str:
 
 
 def rate(row: SpecRow) -> str:
-    """Passes of all cells with the Wilson interval, in words."""
+    """Passes of the cells that count with the exact interval, in words."""
+    if not row.n:
+        return "no run has a result"
     low, high = row.interval
-    share = 100 * row.passed / row.n if row.n else 0.0
+    share = 100 * row.passed / row.n
     return f"{row.passed} of {row.n} passed, {share:.0f} % (95 % from {100 * low:.0f} to {100 * high:.0f} %)"
 
 
@@ -199,4 +213,5 @@ def amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
     if figure["interval"] is None:
         return mean
     low, high = (value / scale for value in figure["interval"])
-    return f"{mean} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
+    ends = f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
+    return f"{mean} (approximately {ends}, {figure['cases']} cases)"

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from spak.errors import OuterError
+from spak.errors import OuterError, UserError, of_host
 from spak.ledger.files import FileLedgers
 from spak.outer import host_ledger
 from spak.outer.experiments.model import Budget, Cell, Done, Plan, Used, cells
@@ -33,7 +33,8 @@ class More(Protocol):
 
 
 class Work(Protocol):
-    """Runs cells: gives the results in any order, as they come; None for a cell that was stopped.
+    """Runs cells: gives the results in any order, as they come; None for a cell that was stopped. Once the
+    others have come it raises what the host could not do for a cell, which then can go on.
 
     It calls `begun` with the run's name as soon as there is one, and starts no further cell once `more` is
     False.
@@ -57,7 +58,9 @@ class Experiment:
     begun: dict[Cell, str] = field(default_factory=dict)
     """The runs of cells that have no result yet."""
     stopped: str = ""
-    """Why it stopped last: a limit's name, `interrupted`, or empty."""
+    """Why it stopped last: a limit's name, `interrupted`, what the host could not do, or empty."""
+    fault: UserError | None = None
+    """What the host could not do, where it stopped for that just now."""
     head: str = ""
     used: Used = field(default_factory=Used)
     given: Budget | None = None
@@ -104,7 +107,7 @@ class Experiment:
         cell = Cell(case, spec, k)
         if kind == START:
             self.begun[cell] = str(body["run"])
-        elif kind == CELL and cell not in self.done:
+        elif kind == CELL and (cell not in self.done or self.done[cell].void):
             done = Done.from_json(body)
             self.done[cell] = done
             self.begun.pop(cell, None)
@@ -115,11 +118,16 @@ class Experiment:
         """The cells that have no result yet, in the plan's order."""
         return [cell for cell in cells(self.plan) if cell not in self.done]
 
+    @property
+    def void(self) -> list[Cell]:
+        """The cells whose runs came to nothing."""
+        return [cell for cell, done in self.done.items() if done.void]
+
     def advance(
         self, root: Path, work: Work, shown: Callable[[Cell, Done], None], budget: Budget | None = None
     ) -> str:
-        """Run what is left; why it stopped, empty when every cell is there. `budget`, in all, takes the place
-        of the one before.
+        """Run what is left, and what was void; why it stopped, empty when every cell is there. `budget`, in
+        all, takes the place of the one before.
 
         Raises: LedgerError `ledger.busy` when another process runs the experiment.
         """
@@ -140,15 +148,23 @@ class Experiment:
             if budget is not None and budget != self.budget:
                 put(BUDGET, asdict(budget))
             interrupted = False
-            todo = [(cell, self.begun.get(cell, "")) for cell in self.left]
-            for cell, done in work(todo, begun, more):
-                if done is None:
-                    interrupted = True
-                    continue
-                put(CELL, {"cell": list(cell), **done.to_json()})
-                shown(cell, done)
+            open_ = {*self.left, *self.void}
+            todo = [(cell, self.begun.get(cell, "")) for cell in cells(self.plan) if cell in open_]
+            try:
+                for cell, done in work(todo, begun, more):
+                    if done is None:
+                        interrupted = True
+                        continue
+                    put(CELL, {"cell": list(cell), **done.to_json()})
+                    shown(cell, done)
+            except UserError as error:
+                if not of_host(error):
+                    raise
+                self.fault = error
             why = ""
-            if self.left:
+            if self.fault is not None:
+                why = f"{self.fault.code}: {self.fault.message}"
+            elif self.left:
                 why = "interrupted" if interrupted else self.used.exhausted(self.budget) or "interrupted"
             if why or self.stopped:
                 put(STOP, {"why": why})

@@ -1,18 +1,21 @@
-"""What an experiment shows: rates, flaky cases, the matrix, figures by spec, and the verdict on two specs.
+"""What an experiment shows: rates, flaky cases, the matrix, figures by spec, and a verdict on each candidate.
 
 Pure: takes the plan and the cells that are there. A cell that is missing (a budget ran out, it was stopped)
-or void (the run did not end, a check could not be made, another spec ran) is no pass of its spec; in a
-comparison it counts against the candidate, whichever side lacks it, and is named.
+or void has no result. One that is void by its spec's own fault (the run did not end, another spec ran) does
+not pass; the others say nothing of a spec. In a comparison a run pairs with the one of the same case and
+number under the base. A pair is left out, and named, where neither side has a result, or one has none and is
+not to blame. Else the candidate's void run does not pass and the base's does.
 
 A case is one observation. Its difference is the candidate's share of passes less the base's; a win is a case
-where it is above 0. Better or worse: the exact two-sided sign test over cases at 5 %. Non-inferior: betting
-evidence of at least 20 that the mean difference is above minus the margin.
+where it is above 0. Better or worse: the exact two-sided sign test over cases, at 5 % shared among the
+candidates, with the interval that belongs to it. Non-inferior: betting evidence of at least 20 that the mean
+difference is above minus the margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from spak.outer import stats
@@ -21,13 +24,15 @@ from spak.outer.stats.betting import needed_ties
 
 ALPHA = 0.05
 EVIDENCE = 20.0
-Word = Literal["better", "worse", "no_difference"]
+Word = Literal["better", "worse", "no_difference", "no_result"]
 FIGURES = ("tokens", "cost_nanousd", "ms")
+UNTESTED = frozenset({"ms"})
+"""Figures whose difference has no interval: what else the machine did decides them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecRow:
-    """One spec: passes over all its cells, with the Wilson interval, and pass^k for k = 1..n."""
+    """One spec: passes of the `n` cells that count, with the exact interval, and pass^k for k = 1..n."""
 
     spec: str
     hash: str
@@ -40,12 +45,14 @@ class SpecRow:
     """Cells without a result: `case/spec/k: why`."""
     missing: tuple[str, ...]
     figures: Mapping[str, Mapping[str, Any]]
-    """Tokens, cost and time: sum, mean by case, and the bootstrap interval of that mean."""
+    """Tokens, cost and time: mean by case, and the approximate interval of that mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The candidate against the base. `needed_n` cases would show a difference like the one seen."""
+    """The candidate against the base. `net` is the share of the cases that it won less that of those that it
+    lost, `interval` that of the sign test at 1 - `alpha`; `difference` the mean difference of passes.
+    `needed_n` cases would show a difference like the one seen. `no_result`: no case has a pair."""
 
     base: str
     candidate: str
@@ -54,11 +61,15 @@ class Comparison:
     losses: int
     ties: int
     p: float
+    alpha: float
     difference: float
+    net: float
     interval: tuple[float, float] | None
     needed_n: int | None
     against: tuple[str, ...]
-    """Cells that count against the candidate because they have no result."""
+    """Void cells that count against the candidate."""
+    unpaired: tuple[str, ...]
+    """Cells without a result whose pairs are left out."""
     figures: Mapping[str, Mapping[str, Any]]
     """Differences of tokens, cost and time by case where both have all results."""
     non_inferior: Mapping[str, Any] | None = None
@@ -66,24 +77,32 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an experiment found, for each spec and for the comparison of two."""
+    """What an experiment found, for each spec and for each candidate against the first."""
 
     experiment: str
     head: str
     plan: Plan
     done: Mapping[Cell, Done]
     specs: tuple[SpecRow, ...]
-    comparison: Comparison | None
+    comparisons: tuple[Comparison, ...]
     stopped: str = ""
 
     @property
+    def comparison(self) -> Comparison | None:
+        """The comparison where there are two specs."""
+        return self.comparisons[0] if len(self.comparisons) == 1 else None
+
+    @property
     def ok(self) -> bool:
-        """Every run passed; of a comparison: it is not worse, or, where that was asked for, non-inferior."""
-        if self.comparison is None:
-            return all(row.passed == row.n for row in self.specs)
-        if self.comparison.non_inferior is not None:
-            return bool(self.comparison.non_inferior["holds"])
-        return self.comparison.verdict != "worse" and not self.comparison.against
+        """Every run passed; with candidates: none is worse, or non-inferior where that was asked for."""
+        if not self.comparisons:
+            return all(row.passed == self.plan.n * len(self.plan.cases) for row in self.specs)
+        return all(
+            one.non_inferior["holds"]
+            if one.non_inferior is not None
+            else one.verdict != "worse" and not one.against and not one.unpaired
+            for one in self.comparisons
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The report as `spak eval --json` prints it, with a row for each cell."""
@@ -103,6 +122,7 @@ class Report:
             "cells": rows,
             "specs": [asdict(row) for row in self.specs],
             "comparison": None if self.comparison is None else asdict(self.comparison),
+            "comparisons": [asdict(one) for one in self.comparisons],
         }
 
 
@@ -110,17 +130,16 @@ def summarise(name: str, head: str, plan: Plan, done: Mapping[Cell, Done], stopp
     """The report on an experiment, finished or not."""
     judged = {cell: _judged(plan, cell, item) for cell, item in done.items()}
     rows = tuple(_row(plan, spec, judged) for spec in plan.specs)
-    names = list(plan.specs)
-    compared = _compare(plan, names[0], names[1], judged) if len(names) == 2 else None
-    return Report(name, head, plan, judged, rows, compared, stopped)
+    base, *candidates = plan.specs
+    compared = [_compare(plan, base, one, judged, ALPHA / len(candidates)) for one in candidates]
+    return Report(name, head, plan, judged, rows, tuple(compared), stopped)
 
 
 def _judged(plan: Plan, cell: Cell, done: Done) -> Done:
     """A cell whose run names another spec than the plan is void: it is no evidence about this one."""
-    if done.outcome == "void" or done.ran == plan.specs[cell.spec]:
+    if done.void or done.ran == plan.specs[cell.spec]:
         return done
-    fields = {**done.to_json(), "outcome": "void", "why": f"another spec ran: {done.ran or 'none'}"}
-    return Done.from_json(fields)
+    return replace(done, outcome="void", why=f"another spec ran: {done.ran or 'none'}")
 
 
 def _of(plan: Plan, spec: str, case: str) -> list[Cell]:
@@ -131,93 +150,102 @@ def _row(plan: Plan, spec: str, done: Mapping[Cell, Done]) -> SpecRow:
     counts, flaky, void, missing = [], [], [], []
     for case in plan.cases:
         mine = [(cell, done.get(cell)) for cell in _of(plan, spec, case)]
-        passed = sum(item is not None and item.outcome == "pass" for _, item in mine)
-        failed = sum(item is not None and item.outcome == "fail" for _, item in mine)
-        counts.append((passed, plan.n))
-        flaky += [case] if passed and failed else []
-        void += [f"{cell.key}: {item.why}" for cell, item in mine if item and item.outcome == "void"]
+        known = [item for _, item in mine if item is not None and not _excused(item)]
+        passed = sum(item.outcome == "pass" for item in known)
+        counts.append((passed, len(known)))
+        flaky += [case] if passed and any(item.outcome == "fail" for item in known) else []
+        void += [f"{cell.key}: {item.why}" for cell, item in mine if item is not None and item.void]
         missing += [cell.key for cell, item in mine if item is None]
-    total, n = sum(passed for passed, _ in counts), plan.n * len(plan.cases)
+    total, n = (sum(side) for side in zip(*counts, strict=True))
     return SpecRow(
-        spec, plan.specs[spec], total, n, stats.wilson(total, n),
+        spec, plan.specs[spec], total, n, stats.exact(total, n),
         tuple(stats.pass_power(counts, k) for k in range(1, plan.n + 1)),
         tuple(flaky), tuple(void), tuple(missing),
         {name: _amounts(plan, spec, name, done) for name in FIGURES},
     )  # fmt: skip
 
 
-def seed_of_suite(suite_hash: str) -> int:
-    """What the intervals of a suite are drawn with, so that they come out again."""
-    return int.from_bytes(suite_hash.encode()[:6], "big")
+def _excused(done: Done | None) -> bool:
+    """Whether it has no result, and the spec is not to blame."""
+    return done is None or (done.void and done.of_host)
 
 
-def figure(values: Sequence[float | None], seed: int) -> dict[str, Any]:
-    """The mean of one value for each case with its bootstrap interval; None is a case that is not known."""
+def figure(values: Sequence[float | None]) -> dict[str, Any]:
+    """The mean of one value for each case with its approximate interval; None is a case that is not known."""
     known = [value for value in values if value is not None]
-    if not known:
-        return {"cases": 0, "mean": None, "interval": None}
+    mean = sum(known) / len(known) if known else None
+    return {"cases": len(known), "mean": mean, "interval": stats.interval_of_mean(known)}
+
+
+def paired(sides: Sequence[tuple[float, float] | None], name: str = "") -> dict[str, Any]:
+    """The `figure` of what the second side has more than the first, with the mean of each side."""
+    known = [one for one in sides if one is not None]
+    found = figure([second - first for first, second in known])
+    means = [sum(side) / len(known) for side in zip(*known, strict=True)] or [None, None]
     return {
-        "cases": len(known),
-        "mean": sum(known) / len(known),
-        "interval": stats.interval_of_mean(known, seed),
+        **found,
+        **({"interval": None} if name in UNTESTED else {}),
+        "base": means[0],
+        "candidate": means[1],
     }
 
 
-def paired(sides: Sequence[tuple[float, float] | None], seed: int) -> dict[str, Any]:
-    """The `figure` of what the second side has more than the first, with the mean of each side."""
-    known = [one for one in sides if one is not None]
-    found = figure([second - first for first, second in known], seed)
-    means = [sum(side) / len(known) for side in zip(*known, strict=True)] or [None, None]
-    return {**found, "base": means[0], "candidate": means[1]}
-
-
 def _amounts(plan: Plan, spec: str, name: str, done: Mapping[Cell, Done]) -> dict[str, Any]:
-    return figure([_mean(plan, spec, case, name, done) for case in plan.cases], _seed(plan))
+    found = figure([_mean(plan, spec, case, name, done) for case in plan.cases])
+    if found["interval"] is not None:  # amounts are not below 0
+        found["interval"] = tuple(max(end, 0.0) for end in found["interval"])
+    return found
 
 
 def _mean(plan: Plan, spec: str, case: str, name: str, done: Mapping[Cell, Done]) -> float | None:
     """The mean of a figure over a case's runs; None where one is missing or void."""
     found = [done.get(cell) for cell in _of(plan, spec, case)]
-    if any(item is None or item.outcome == "void" for item in found):
+    if any(item is None or item.void for item in found):
         return None
     return float(sum(getattr(item, name) for item in found)) / len(found)
 
 
-def _compare(plan: Plan, base: str, candidate: str, done: Mapping[Cell, Done]) -> Comparison:
-    differences, against = [], []
+def _compare(plan: Plan, base: str, candidate: str, done: Mapping[Cell, Done], alpha: float) -> Comparison:
+    differences, against, unpaired = [], [], []
     for case in plan.cases:
-        shares = {}
-        for spec, missing in ((base, 1.0), (candidate, 0.0)):
-            total = 0.0
-            for cell in _of(plan, spec, case):
-                item = done.get(cell)
-                if item is None or item.outcome == "void":
-                    against.append(cell.key)
-                    total += missing
-                else:
-                    total += item.outcome == "pass"
-            shares[spec] = total / plan.n
-        differences.append(shares[candidate] - shares[base])
+        found = []
+        for cells_ in zip(_of(plan, base, case), _of(plan, candidate, case), strict=True):
+            before, after = (done.get(cell) for cell in cells_)
+            void = [cell.key for cell in cells_ if cell not in done or done[cell].void]
+            if before is None or after is None or no_pair(before, after):
+                unpaired += void
+                continue
+            against += void
+            found.append((after.outcome == "pass") - (before.outcome != "fail"))
+        differences += [sum(found) / len(found)] if found else []
+    many = len(differences)
     wins, losses = sum(item > 0 for item in differences), sum(item < 0 for item in differences)
-    ties, p = len(differences) - wins - losses, stats.sign_test(wins, losses)
-    word: Word = "no_difference" if p >= ALPHA else "better" if wins > losses else "worse"
+    ties, p = many - wins - losses, stats.sign_test(wins, losses)
+    word: Word = "no_difference" if p >= alpha else "better" if wins > losses else "worse"
     return Comparison(
-        base, candidate, word, wins, losses, ties, p,
-        sum(differences) / len(differences) if differences else 0.0,
-        stats.interval_of_mean(differences, _seed(plan)),
+        base, candidate, word if many else "no_result", wins, losses, ties, p, alpha,
+        sum(differences) / many if many else 0.0,
+        (wins - losses) / many if many else 0.0,
+        stats.net_interval(wins, losses, ties, alpha),
         stats.needed(wins, losses, ties),
         tuple(against),
+        tuple(unpaired),
         {name: _paired(plan, base, candidate, name, done) for name in FIGURES},
         _non_inferior(plan.non_inferior, differences),
     )  # fmt: skip
 
 
+def no_pair(base: Done, candidate: Done) -> bool:
+    """Whether a pair says nothing: neither side has a result, or one has none and is not to blame."""
+    return (base.void and candidate.void) or _excused(base) or _excused(candidate)
+
+
 def _paired(plan: Plan, base: str, candidate: str, name: str, done: Mapping[Cell, Done]) -> dict[str, Any]:
-    values: list[float | None] = []
+    sides = []
     for case in plan.cases:
         one, other = (_mean(plan, spec, case, name, done) for spec in (base, candidate))
-        values.append(None if one is None or other is None else other - one)
-    return figure(values, _seed(plan))
+        sides.append(None if one is None or other is None else (one, other))
+    return paired(sides, name)
 
 
 def _non_inferior(margin: float | None, differences: Sequence[float]) -> dict[str, Any] | None:
@@ -231,7 +259,3 @@ def _non_inferior(margin: float | None, differences: Sequence[float]) -> dict[st
         "cases": len(differences),
         "needed_ties": needed_ties(-margin, 1 / EVIDENCE),
     }
-
-
-def _seed(plan: Plan) -> int:
-    return seed_of_suite(plan.suite_hash)

@@ -1,16 +1,18 @@
-"""Pure statistics: intervals and tests for paired outcomes. No clock, no randomness but a given seed."""
+"""Pure statistics: intervals and tests for paired outcomes. No clock, no randomness."""
 
 from spak.outer.stats.betting import Betting, Within, mean_above, spent
-from spak.outer.stats.bootstrap import interval_of_mean
-from spak.outer.stats.proportions import pass_power, wilson
-from spak.outer.stats.signs import needed, sign_test
+from spak.outer.stats.means import interval_of_mean
+from spak.outer.stats.proportions import exact, pass_power, wilson
+from spak.outer.stats.signs import needed, net_interval, sign_test
 
 __all__ = [
     "Betting",
     "Within",
+    "exact",
     "interval_of_mean",
     "mean_above",
     "needed",
+    "net_interval",
     "pass_power",
     "sign_test",
     "spent",

@@ -1,9 +1,11 @@
-"""Rates of successes: the Wilson interval, and the chance that k runs of a case all pass."""
+"""Rates of successes: Wilson and exact intervals, and the chance that k runs of a case all pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import comb, sqrt
+
+from spak.outer.stats.beta import quantile
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
@@ -23,6 +25,18 @@ def wilson(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
     half = z / (1 + square / n) * sqrt(rate * (1 - rate) / n + square / (4 * n * n))
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == n else min(1.0, middle + half)
+    return low, high
+
+
+def exact(successes: int, n: int, alpha: float = 0.05) -> tuple[float, float]:
+    """The interval of the rates that neither one-sided binomial test rejects at alpha / 2; of nothing (0, 1).
+
+    It covers at least 1 - alpha of the time at every n. Source: Clopper and Pearson 1934.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} of {n}")
+    low = quantile(alpha / 2, successes, n - successes + 1) if successes else 0.0
+    high = quantile(1 - alpha / 2, successes + 1, n - successes) if successes < n else 1.0
     return low, high
 
 

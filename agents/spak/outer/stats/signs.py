@@ -1,8 +1,10 @@
-"""The exact sign test over paired outcomes, and how many pairs a difference of this size would take."""
+"""The exact sign test over paired outcomes, its interval, and how many pairs a difference takes to show."""
 
 from __future__ import annotations
 
 from math import ceil, comb, sqrt
+
+from spak.outer.stats.proportions import exact
 
 Z_POWER = 0.8416212335729143
 """The 80 % point of the normal distribution."""
@@ -19,6 +21,22 @@ def sign_test(wins: int, losses: int) -> float:
     n = wins + losses
     tail = sum(comb(n, i) for i in range(min(wins, losses) + 1))
     return min(1.0, 2 * tail / (1 << n))
+
+
+def net_interval(wins: int, losses: int, ties: int, alpha: float = 0.05) -> tuple[float, float] | None:
+    """The interval, at level 1 - alpha, of the chance of a win less that of a loss; None of no pairs.
+
+    It lies on one side of 0 exactly where the sign test has p < alpha: the share of wins among deciding pairs
+    is the interval of that test (Clopper and Pearson 1934). It is scaled by the share of pairs that decide,
+    for which alpha / 5 is enough: tests/outer/test_stats.py computes the coverage.
+    """
+    deciding = wins + losses
+    if not deciding + ties:
+        return None
+    worst, best = exact(wins, deciding, alpha)
+    few, many = exact(deciding, deciding + ties, alpha / 5)
+    low, high = 2 * worst - 1, 2 * best - 1
+    return low * (few if low > 0 else many), high * (few if high < 0 else many)
 
 
 def needed(wins: int, losses: int, ties: int) -> int | None:
