@@ -105,7 +105,11 @@ def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[
 
 # ---- servers
 
-SEED = "from django.core.management import call_command as do; do('migrate', verbosity=0); do('seed_demo')"
+SEED = (
+    "from django.core.management import call_command as do; do('migrate', verbosity=0); do('seed_demo'); "
+    "from spakweb.teams.models import Team; Team.objects.update(widening='never')"
+)
+"""A demo team whose editors save what widens too; stories of that rule switch it on."""
 
 
 def seed(data: Path) -> None:

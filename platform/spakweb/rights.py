@@ -35,6 +35,7 @@ RIGHTS: dict[str, tuple[Role, str]] = {
     "team.manage": (Role.ADMIN, "invite, change roles, write the team's rules, add webhooks"),
     "source.manage": (Role.ADMIN, "add sources and sync folders of them"),
     "spec.protect": (Role.ADMIN, "protect specs"),
+    "spec.widen": (Role.ADMIN, "save what widens them"),
     "spec.archive": (Role.ADMIN, "archive them"),
     "run.delete": (Role.ADMIN, "delete runs and say how long they are kept"),
     "audit.view": (Role.ADMIN, "read the audit log"),

@@ -22,7 +22,7 @@ from database_kit import filled, rows_of
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
-from spakweb.teams.models import Membership, Role, Team, User
+from spakweb.teams.models import Membership, ReviewRules, Role, Team, User
 
 TEXT = """\
 AGENT Small LEVEL 1 {
@@ -69,6 +69,9 @@ def made() -> Cast:
     roles = {"bob": Role.EDITOR, "rita": Role.REVIEWER, "vera": Role.VIEWER}
     for name, role in roles.items():
         Membership.objects.create(team=team, user=people[name], role=role)
+    for one in (team, other):
+        one.widening = ReviewRules.Widening.NEVER  # tests of the rule switch it on
+        one.save(update_fields=["widening"])
     spec = create_spec(people["alice"], team, "small", TEXT)
     return Cast(people, team, spec, other, create_spec(people["charlie"], other, "small", TEXT))
 

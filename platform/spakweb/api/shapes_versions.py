@@ -34,6 +34,7 @@ class VersionRow(serializers.Serializer):
     author = serializers.CharField()
     made_at = serializers.CharField()
     restored_from = serializers.IntegerField(allow_null=True)
+    widened_by = serializers.CharField(help_text="Who saved what widens the spec; else empty.")
     errors = serializers.IntegerField(help_text="Findings of `spak check` that are errors.")
 
 
@@ -137,6 +138,7 @@ def row_of(version: SpecVersion) -> dict[str, Any]:
         "author": str(version.author),
         "made_at": version.made_at.isoformat(),
         "restored_from": from_.number if from_ else None,
+        "widened_by": version.provenance.get("widened", {}).get("by", ""),
         "errors": int(version.facts.get("errors", 0)),
     }
 

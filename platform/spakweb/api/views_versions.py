@@ -102,14 +102,19 @@ def _saved(request: Request, spec: Spec, text: str, base: int, message: str) -> 
     try:
         saved = actions.save_version(request.user, spec, text, base, message, typed=False)
     except Refused as why:
-        if why.code != "web.protected":
-            raise
-        address = reverse("spak-api-patches", args=[spec.team.slug, spec.slug])
-        hint = f"Propose the text as a patch: POST {address}, with a token that has the scope review."
-        raise Refused(why.code, why.message, hint, why.status) from why
+        raise _as_patch(spec, why) from why
     if isinstance(saved, actions.Stale):
         raise Overtaken(saved)
     return saved
+
+
+def _as_patch(spec: Spec, why: Refused) -> Refused:
+    """What refused a text, with the address of patches where the text may be one."""
+    if why.code not in ("web.protected", "web.widens"):
+        return why
+    address = reverse("spak-api-patches", args=[spec.team.slug, spec.slug])
+    hint = f"Propose the text as a patch: POST {address}, with a token that has the scope review."
+    return Refused(why.code, why.message, hint, why.status)
 
 
 def _base(request: Request) -> tuple[int, str]:
@@ -146,7 +151,10 @@ class VersionRestore(View):
         reach.require_whole(request.user, found, version.text)
 
         def work() -> Response:
-            saved = actions.restore(request.user, version)
+            try:
+                saved = actions.restore(request.user, version)
+            except Refused as why:
+                raise _as_patch(found, why) from why
             status = 200 if saved.pk == found.head_id else 201
             return Response(shapes.row_of(saved), status=status, headers={"ETag": shapes.etag_of(saved)})
 

@@ -20,6 +20,7 @@ from spakweb.folders.queue import Hold
 from spakweb.folders.reading import ENDING, Commit, Files
 from spakweb.reviews import actions as reviews
 from spakweb.reviews.models import Patch
+from spakweb.specs import widening
 from spakweb.specs.actions import Stale, create_spec, save_version
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
@@ -167,7 +168,7 @@ class _Taking:
     def _changed(self, row: FolderFile, text: str) -> Line | None:
         spec, head = row.spec, row.spec.head
         assert head is not None
-        if spec.review_rules.approvals or _open(row.patch):
+        if spec.review_rules.approvals or _open(row.patch) or _widens(spec, text):
             return self._to_patch(row, text, head, conflict=False)
         saved = save_version(
             self.folder.person, spec, text, head.number, self._message("From"), typed=False,
@@ -206,7 +207,8 @@ class _Taking:
         if conflict:
             words = f"File and spec both changed. Patch {made.number} has the file's text: merge it there."
             return Line(row.path, "conflict", words, row.spec.slug)
-        words = f"Patch {made.number} waits for review: the spec is protected."
+        why = "is protected" if row.spec.review_rules.approvals else "may do more by it"
+        words = f"Patch {made.number} waits for review: the spec {why}."
         return Line(row.path, "patch", words, row.spec.slug)
 
     def _propose(self, row: FolderFile, text: str, base: SpecVersion) -> Patch:
@@ -321,6 +323,11 @@ def _hash(version: SpecVersion | None) -> str:
 
 def _open(patch: Patch | None) -> bool:
     return patch is not None and patch.state == Patch.State.OPEN
+
+
+def _widens(spec: Spec, text: str) -> bool:
+    """Whether the rule of what widens makes a patch of it: who pushed it is not asked here."""
+    return widening.is_asked(spec) and bool(widening.gained(spec, text))
 
 
 def _strange(row: FolderFile) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from spak.lang import ast
 from spak.lang.diff import Difference
+from spakweb.specs.widening import widens
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "any": ("Every change but formatting", "it changes more than formatting"),
@@ -43,13 +44,6 @@ DELTA = {
 }
 """Kinds of the capability delta by those of a rule."""
 STEP = re.compile(r"(tasks/[^/]+/(steps|checks)/[^/]+)(?:/.*)?")
-
-
-def widens(found: Difference) -> bool:
-    """Whether the spec may do more, or it is not known."""
-    return any(one.widens is not False for one in found.capabilities) or any(
-        one.flag == "widens" for one in found.flags
-    )
 
 
 def kinds_of(found: Difference, marked: Collection[str], *specs: ast.Spec) -> frozenset[str]:

@@ -20,7 +20,7 @@ from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import ApprovalRule
 from spakweb.specs.models import Spec
 from spakweb.specs.team_files import TeamFiles
-from spakweb.teams.models import NamedRole, Team
+from spakweb.teams.models import NamedRole, ReviewRules, Team
 from spakweb.text import plural
 
 
@@ -34,16 +34,18 @@ def protect(
     *,
     queue: bool = False,
     follow: bool = False,
+    widening: str = "",
 ) -> None:
     """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
     changes need an admin. `required`: checks that have to pass. `roles`: the named role, by kind of edit
     (kinds.py), of which somebody has to approve it. `queue`: patches are merged by the queue. `follow`:
-    approvals count for a text that was brought up to date without a conflict.
+    approvals count for a text that was brought up to date without a conflict. `widening`: of
+    ReviewRules.Widening; empty: as it is.
 
     Raises: Refused `web.approvals`, `web.named_role`.
     """
     access.require(user, "spec.protect", spec)
-    found = _checked(approvals, by_admin, required, roles, queue, follow)
+    found = _checked(approvals, by_admin, required, roles, queue, follow, widening)
     with transaction.atomic():
         by_kind = _named(spec.team, roles or {})
         Spec.objects.filter(pk=spec.pk).update(own_rules=True, **found)
@@ -78,7 +80,7 @@ def protect_imports(user: Any, spec: Spec) -> list[Spec]:
         for one in found:
             protect(
                 user, one, ruled.approvals, ruled.privileged_by_admin, ruled.required_checks, roles,
-                queue=ruled.merge_queue, follow=ruled.approvals_follow,
+                queue=ruled.merge_queue, follow=ruled.approvals_follow, widening=ruled.widening,
             )  # fmt: skip
     return found
 
@@ -93,13 +95,14 @@ def protect_team(
     *,
     queue: bool = False,
     follow: bool = False,
+    widening: str = "",
 ) -> None:
     """The rules of all specs of the team without rules of their own; arguments as of `protect`.
 
     Raises: Refused `web.approvals`, `web.named_role`.
     """
     access.require(user, "team.manage", team)
-    found = _checked(approvals, by_admin, required, roles, queue, follow)
+    found = _checked(approvals, by_admin, required, roles, queue, follow, widening)
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=team.pk)
         by_kind = _named(team, roles or {})
@@ -122,14 +125,21 @@ def _checked(
     roles: Mapping[str, str] | None,
     queue: bool,
     follow: bool,
+    widening: str,
 ) -> dict[str, Any]:
-    """Columns of ReviewRules. Raises: Refused `web.approvals`."""
+    """Columns of ReviewRules. Raises: Refused `web.approvals`, `web.widening`."""
     if not 0 <= approvals <= 9:
         raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
     if roles and not approvals:
         hint = "Ask for one approval at least: without, who may edit saves directly."
         raise Refused("web.approvals", "A named role approves nothing in a spec that is not protected.", hint)
+    if widening and widening not in ReviewRules.Widening.values:
+        known = ", ".join(ReviewRules.Widening.values)
+        raise Refused(
+            "web.widening", f"There is no rule {widening[:40]!r} for what widens.", f"One of: {known}."
+        )
     return {
+        **({"widening": widening} if widening else {}),
         "approvals": approvals,
         "privileged_by_admin": by_admin,
         "required_checks": [name for name in rules.CHECKS if name in set(required)],

@@ -33,6 +33,7 @@ def _shown(team: Team, ruled: Any, roles: Any) -> dict[str, Any]:
         "kinds": [(kind, label, names.get(kind, "")) for kind, (label, _) in KINDS.items()],
         "named_roles": team.named_roles.all(),
         "check_names": CHECKS.items(),
+        "alone": team.memberships.count() < 2,
     }
 
 
@@ -86,4 +87,5 @@ def _given(request: HttpRequest) -> dict[str, Any]:
         "roles": {kind: name for kind in KINDS if (name := given.get(f"role-{kind}", ""))},
         "queue": given.get("merge_queue") == "1",
         "follow": given.get("approvals_follow") == "1",
+        "widening": given.get("widening", ""),
     }

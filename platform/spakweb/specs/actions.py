@@ -20,6 +20,7 @@ from django.utils import timezone
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.specs import widening
 from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import MINE, THEIRS, Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
@@ -94,13 +95,14 @@ def save_version(
     typed: bool = True,
     reviewed: Mapping[str, Any] | None = None,
     origin: Mapping[str, Any] | None = None,
+    confirmed: str = "",
 ) -> SpecVersion | Stale:
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
     but a file or an old version. A protected spec takes `reviewed` texts alone, with their provenance. Of a
-    text from a repository `origin` says where it is from.
-    Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`.
+    text from a repository `origin` says where it is from. One that widens is `confirmed` (widening.py).
+    Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`, `web.widens`.
     """
     access.require(user, "spec.edit" if reviewed is None else "spec.propose", spec)
     text = clean(text, settings.UPLOAD_BYTES)
@@ -126,22 +128,28 @@ def save_version(
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
-        version = _append(spec, user, text, message, restored_from, reviewed or _from(origin))
+        widened = {} if reviewed is not None else widening.permitted(user, spec, text, confirmed)
+        provenance = {**(reviewed or _from(origin)), **widened}
+        version = _append(spec, user, text, message, restored_from, provenance)
         if typed:
             draft.delete()
         record(
-            user, "spec.saved", str(version), spec.team, before=head.content_hash, after=version.content_hash
-        )
+            user, "spec.saved", str(version), spec.team,
+            before=head.content_hash, after=version.content_hash, **widened,
+        )  # fmt: skip
     return version
 
 
-def restore(user: Any, version: SpecVersion) -> SpecVersion:
-    """An old version's text as a new version; the head itself when that is its text already."""
+def restore(user: Any, version: SpecVersion, confirmed: str = "") -> SpecVersion:
+    """An old version's text as a new version; the head itself when that is its text already. Raises: as
+    `save_version`."""
     access.require(user, "spec.edit", version)
     with transaction.atomic():
         spec = _locked(version.spec_id)
         message = f"Restore version {version.number}"
-        saved = save_version(user, spec, version.text, spec.head.number, message, version, typed=False)
+        saved = save_version(
+            user, spec, version.text, spec.head.number, message, version, typed=False, confirmed=confirmed
+        )
     assert isinstance(saved, SpecVersion)  # the head cannot move while its row is locked
     return saved
 

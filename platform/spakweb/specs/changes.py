@@ -26,8 +26,9 @@ from spakweb.specs import actions, badges, show
 from spakweb.specs.actions import Stale
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag
-from spakweb.specs.team_files import NAMED
+from spakweb.specs.team_files import NAMED, TeamFiles
 from spakweb.specs.views import around, find_spec, find_version
+from spakweb.specs.widening import Widens
 from spakweb.teams.models import Team
 from spakweb.text import as_number, clean, json_object
 
@@ -135,7 +136,16 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         raise Refused("web.no_text", "There is no text to save.", "Send `text` and `base_version`.")
     typed, message = not file and given.get("typed") != "0", str(given.get("message") or "")
     typed = typed and not actions.draft_moved(request.user, found, text, given.get("seen"))
-    saved = actions.save_version(request.user, found, text, number, message, typed=typed)
+    confirmed = str(given.get("confirmed") or "")
+    try:
+        saved = actions.save_version(
+            request.user, found, text, number, message, typed=typed, confirmed=confirmed
+        )
+    except Widens as why:
+        if wants_json(request):
+            raise
+        fields = {"base_version": number, "message": message, "typed": "1" if typed else "0"}
+        return _ask(request, found, why, clean(text), fields)
     if wants_json(request):
         return _saved_json(found, saved)
     if isinstance(saved, Stale):
@@ -152,6 +162,19 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         request, "Nothing changed, so nothing was saved." if same else f"Saved as version {saved.number}."
     )
     return _to(found)
+
+
+def _ask(request: HttpRequest, spec: Spec, why: Widens, text: str, fields: dict[str, Any]) -> HttpResponse:
+    """The page that shows what widens. Who may saves from it, by the form that was sent and its `fields`;
+    everybody may propose the text as a patch."""
+    context = around(request, spec, "widens") | {
+        "why": why,
+        "text": text,
+        "fields": fields,
+        "found": why.found,
+        **show.difference(spec.head.text, text, lambda one: TeamFiles.of(spec).whole(one).parsed),
+    }
+    return render(request, "specs/widens.html", context, status=why.status)
 
 
 def _saved_json(spec: Spec, saved: SpecVersion | Stale) -> JsonResponse:
@@ -206,7 +229,12 @@ def drop_draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def restore(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     """Save an older version's text as the newest one."""
     found = find_version(request, team, spec, number)
-    saved = actions.restore(request.user, found)
+    try:
+        saved = actions.restore(request.user, found, request.POST.get("confirmed", ""))
+    except Widens as why:
+        if wants_json(request):
+            raise
+        return _ask(request, found.spec, why, found.text, {"message": f"Restore version {number}"})
     same = saved.pk == found.spec.head_id
     messages.success(
         request,

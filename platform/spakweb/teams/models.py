@@ -37,6 +37,8 @@ VALUES = [role.value for role in Role]
 class User(AbstractUser):
     """A person."""
 
+    single_keys = models.BooleanField(default=True)
+    """Whether pages act on single letters."""
     token: Token | None = None
     """What a program came with, where it is one that asks in the person's place (bearer.py)."""
 
@@ -47,6 +49,14 @@ class User(AbstractUser):
 class ReviewRules(models.Model):
     """What a patch needs before it is merged: the default of a team, or the rules of one spec."""
 
+    class Widening(models.TextChoices):
+        """Where a text that widens is saved directly by who may widen alone, who confirms it."""
+
+        SHARED = "shared", "in a team of two or more"
+        ALWAYS = "always", "always"
+        NEVER = "never", "never"
+
+    widening = models.CharField(max_length=6, choices=Widening, default=Widening.SHARED)
     approvals = models.PositiveSmallIntegerField(default=0)
     """How many must approve a change; with any a spec is protected: texts come in by patches alone."""
     privileged_by_admin = models.BooleanField(default=False)

@@ -13,7 +13,7 @@ from spakweb.folders.models import Folder, FolderFile
 from spakweb.reviews import actions as reviews
 from spakweb.reviews import history
 from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect
+from spakweb.reviews.protection import protect, protect_team
 from spakweb.sources.models import Source
 from spakweb.specs.actions import archive, create_spec
 from spakweb.specs.models import Spec
@@ -151,6 +151,21 @@ def test_a_protected_spec_gets_a_patch_with_author_and_commit(cast: Any, folder:
     assert history.verify(of("tune")) == []
     assert synced(folder) == [] and folder.state == "same"
     assert of("tune").head.text == spec(path="lib2").decode()
+
+
+@pytest.mark.findings("B3")
+def test_a_push_that_widens_gets_a_patch(cast: Any, folder: Folder, push: Push) -> None:
+    """Whoever pushed it: the folder's person is an admin, and did not look."""
+    push({"tune.spak": spec()})
+    synced(folder)
+    protect_team(cast["alice"], cast.team, 0, widening="shared")
+    push({"tune.spak": spec() + b"// more\n"})
+    assert synced(folder) == [("tune.spak", "changed")]
+    wide = spec().replace(b"LEVEL 1", b"LEVEL 2")
+    push({"tune.spak": wide})
+    assert synced(folder) == [("tune.spak", "patch")]
+    assert words(folder) == "Patch 1 waits for review: the spec may do more by it."
+    assert (of("tune").head.number, Patch.objects.get().latest.text) == (2, wide.decode())
 
 
 def test_a_file_that_is_changed_back_closes_its_patch(cast: Any, folder: Folder, push: Push) -> None:
