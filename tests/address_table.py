@@ -206,6 +206,7 @@ OWN_ROUTES = {
     "spak-palette": Route(None, args=()),
     "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
+    "spak-single-keys": Route(None, "post", {"on": "1"}, ()),
     "spak-token-new": Route(None, args=()),
     "spak-token-rotate": Route(None, args=("token",)),
     "spak-token-revoke": Route(None, "post", {}, ("token",)),

@@ -6,6 +6,8 @@ root.classList.add("js");
 
 const typing = (at) => at.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false]), .cm-editor, dialog[open]");
 const say = (words) => { document.getElementById("said").textContent = words; };
+const told = document.querySelector(".messages"); // readers announce what comes into a status, and not what a page begins with
+if (told) setTimeout(() => told.append(...told.childNodes));
 
 for (const hidden of document.querySelectorAll("[data-open][hidden], [data-copy][hidden]")) hidden.hidden = false;
 
@@ -52,16 +54,16 @@ document.addEventListener("formdata", (event) => {  // an address says only what
 });
 
 let asked = null;
-function ask(form, submitter) {
+function ask(form, submitter, words) {
   if (!asked) {
     asked = document.createElement("dialog");
     asked.className = "dialog";
     asked.innerHTML = '<form method="dialog"><p></p><div class="actions"><button class="button" value="">Back</button><button class="button primary" value="yes"></button></div></form>';
     document.body.append(asked);
   }
-  asked.querySelector("p").textContent = form.dataset.confirm;
+  asked.querySelector("p").textContent = words;
   asked.querySelector("[value=yes]").textContent = form.dataset.confirmDo ?? submitter?.textContent.trim() ?? "Continue";
-  asked.setAttribute("aria-label", form.dataset.confirm);
+  asked.setAttribute("aria-label", words);
   asked.returnValue = "";
   asked.onclose = () => {
     if (asked.returnValue !== "yes") return;
@@ -72,9 +74,10 @@ function ask(form, submitter) {
 }
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (!form.dataset.confirm || form.dataset.confirmed) return;
+  const words = event.submitter?.dataset.confirm ?? form.dataset.confirm;
+  if (!words || form.dataset.confirmed) return;
   event.preventDefault();
-  ask(form, event.submitter);
+  ask(form, event.submitter, words);
 });
 
 // ---- the palette
@@ -173,7 +176,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "Escape") closeMenus();
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || root.dataset.keys === "off") return;
   const two = before + event.key;
   before = event.key === "g" ? "g" : "";
   const place = two.length === 2 && [...document.querySelectorAll(".nav [data-go]")].find((one) => two === `g${one.dataset.go}`);

@@ -220,7 +220,7 @@ class VerdictList(View):
         """What people said of the revisions of a patch; nobody gives a verdict by token."""
         found = find_patch(request, team, spec, number, "spec.view")
         counted = {one.pk for one in rules.standing_approvals(found)}
-        rows = Verdict.objects.filter(revision__patch=found).select_related("user", "revision")
+        rows = Verdict.standing().filter(revision__patch=found).select_related("user", "revision")
         rows = rows.defer("revision__text").order_by("pk")[:MOST]
         return Response({"verdicts": [shapes.verdict_of(one, one.pk in counted) for one in rows]})
 

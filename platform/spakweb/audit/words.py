@@ -30,6 +30,7 @@ WORDS = {
     "patch.refused": "Requested changes to a patch",
     "patch.resolved": "Resolved a comment on a patch",
     "patch.revised": "Revised a patch",
+    "patch.taken_back": "Took back a verdict on a patch",
     "patch.unqueued": "Took a patch out of the merge queue",
     "patch.unresolved": "Opened a comment on a patch again",
     "problem.removed": "Removed a problem",

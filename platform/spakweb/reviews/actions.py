@@ -7,7 +7,7 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -20,8 +20,9 @@ from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
-from spakweb.reviews.models import Patch, Queued, Revision, Verdict
-from spakweb.reviews.parts import stretches
+from spakweb.reviews.models import Patch, Queued, Revision, TakenBack, Verdict
+from spakweb.reviews.parts import digest_of, loosened_by, stretches
+from spakweb.reviews.reading import read
 from spakweb.specs.actions import draft_of, save_version
 from spakweb.specs.merge import Opcode
 from spakweb.specs.models import Draft, Spec, SpecVersion
@@ -42,9 +43,11 @@ def propose(
     typed: bool = False,
     campaign: str = "",
     origin: Mapping[str, Any] | None = None,
+    began_from: Patch | None = None,
 ) -> Patch:
     """An open patch with its first revision. `text` is a whole spec or a unified diff against the base. Of a
-    text from a repository `origin` says where it is from.
+    text from a repository `origin` says where it is from. Who wrote the patch that it `began_from` is
+    an author too.
 
     The person's draft is dropped when it is the `typed` text that is proposed; any other draft stays.
 
@@ -65,7 +68,9 @@ def propose(
             spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts,
             campaign=one_line(campaign, 120), origin=dict(origin or {}),
         )  # fmt: skip
-        first = _revise(made, user, base, patched(base.text, text), "First revision")
+        also_by = rules.authors(began_from) if began_from is not None else ()
+        whole = patched(base.text, text)
+        first = _revise(made, user, base, whole, "First revision", also_by=also_by)
         if typed:
             Draft.objects.filter(spec=spec, user=user, text=first.text).delete()
         record(user, "patch.proposed", str(made), spec.team, after=first.content_hash)
@@ -94,15 +99,21 @@ def patched(base: str, text: str) -> str:
 
 
 def revise(
-    user: Any, patch: Patch, seen: int, text: str, why: str = "", origin: Mapping[str, Any] | None = None
+    user: Any,
+    patch: Patch,
+    seen: int,
+    text: str,
+    why: str = "",
+    origin: Mapping[str, Any] | None = None,
+    also_by: Iterable[int] = (),
 ) -> Revision:
     """A new revision on the same base; the person's draft of that text goes with it. With `origin` the text
-    is from a repository, as the patch is from now on. Raises: Refused, also `web.patch_moved`,
-    `web.patch_closed`."""
+    is from a repository, as the patch is from now on; `also_by` are others who wrote a part of it. Raises:
+    Refused, also `web.patch_moved`, `web.patch_closed`."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
-        made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
+        made = _revise(patch, user, latest.base, patched(latest.base.text, text), why, also_by=also_by)
         if origin:
             Patch.objects.filter(pk=patch.pk).update(origin=dict(origin))
         draft_of(user, patch.spec, patch.number).filter(text=made.text).delete()
@@ -160,13 +171,23 @@ def repeat_check(user: Any, patch: Patch, seen: int) -> None:
         record(user, "patch.checked", f"{patch} r{latest.number}", patch.spec.team)
 
 
-def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") -> Verdict:
-    """Approve the newest revision, or ask for changes. The authors of its texts do not approve them."""
+def judge(
+    user: Any, patch: Patch, seen: int, approves: bool, text: str = "", ticked: str | None = None
+) -> Verdict:
+    """Approve the newest revision, or ask for changes. The authors of its texts do not approve them. `ticked`
+    is what the form says of changes that loosen the spec: the digest of those that the person saw.
+
+    Raises: Refused `web.patch_closed`, `web.patch_moved`, `web.patch_ticked`.
+    """
     access.require(user, "spec.review", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         if approves and user.pk in rules.authors(patch):
             raise PermissionDenied("Who wrote a revision of a patch does not approve it.")
+        loosened = digest_of(loosened_by(read(patch.spec, latest.base.text, latest.text)))
+        if approves and ticked is not None and ticked != loosened:
+            words = "What the patch loosens was not ticked."
+            raise Refused("web.patch_ticked", words, "Look at those changes, and tick that you did.", 409)
         made = Verdict.objects.create(
             revision=latest, user=user, approves=approves, text=one_line(text, VERDICT_CHARS)
         )
@@ -174,6 +195,20 @@ def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") ->
         record(user, action, f"{patch} r{latest.number}", patch.spec.team, after=latest.content_hash)
         notices.judged(made)
     return made
+
+
+def take_back(user: Any, patch: Patch, seen: int) -> None:
+    """Undo the person's last verdict on an open patch; nothing where there is none.
+
+    Raises: Refused `web.patch_closed`, `web.patch_moved`.
+    """
+    access.require(user, "spec.review", patch)
+    with transaction.atomic():
+        patch, latest = _open(patch, seen)
+        last = Verdict.standing().filter(revision__patch=patch, user=user).last()
+        if last is not None:
+            TakenBack.objects.create(verdict=last)
+            record(user, "patch.taken_back", f"{patch} r{latest.number}", patch.spec.team)
 
 
 def update(user: Any, patch: Patch, seen: int) -> Revision:
@@ -236,7 +271,9 @@ def fork(user: Any, patch: Patch, text: str, title: str = "") -> Patch:
     """A patch of one's own that begins with the newest revision of another, or with a text made of it."""
     latest = patch.latest
     title = title or f"{patch.title} (from patch {patch.number})"
-    return propose(user, patch.spec, text or latest.text, latest.base.number, title, patch.rationale)
+    return propose(
+        user, patch.spec, text or latest.text, latest.base.number, title, patch.rationale, began_from=patch
+    )
 
 
 def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
@@ -420,7 +457,13 @@ def _moved(latest: Revision, seen: int) -> Refused:
 
 
 def _revise(
-    patch: Patch, user: Any, base: SpecVersion, text: str, why: str, rebases: Revision | None = None
+    patch: Patch,
+    user: Any,
+    base: SpecVersion,
+    text: str,
+    why: str,
+    rebases: Revision | None = None,
+    also_by: Iterable[int] = (),
 ) -> Revision:
     if digest(text) == base.content_hash:
         raise Refused("web.patch_empty", "It changes nothing.", "Change the text, or close the patch.", 409)
@@ -428,7 +471,7 @@ def _revise(
     number = last.number + 1 if last else 1
     made = Revision.objects.create(
         patch=patch, number=number, base=base, text=text, content_hash=digest(text), author=user,
-        why=one_line(why, 500), rebases=rebases,
+        why=one_line(why, 500), rebases=rebases, also_by=sorted(set(also_by) - {user.pk}),
     )  # fmt: skip
     if rebases is None:
         merge_queue.leave(patch, Queued.State.LEFT, f"{user} made revision {number}")

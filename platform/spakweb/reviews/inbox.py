@@ -33,7 +33,7 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
     said = Comment.objects.filter(patch=OuterRef("pk"), author=user, made_at__gte=OuterRef("newest_at"))
     own = Revision.objects.filter(patch=OuterRef("pk"), author=user, rebases=None)
     queued = Queued.objects.filter(patch=OuterRef("pk")).order_by("-pk")
-    judged = Verdict.objects.filter(revision=OuterRef("newest"))
+    judged = Verdict.standing().filter(revision=OuterRef("newest"))
     approvals = judged.filter(approves=True).values("revision").annotate(n=Count("user", distinct=True))
     rows = _open(team).annotate(newest=Subquery(newest), newest_at=Subquery(revisions.values("made_at")[:1]))
     rows = rows.annotate(

@@ -100,6 +100,8 @@ class Revision(AppendOnly):
     content_hash = models.CharField(max_length=43)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     why = models.CharField(max_length=500, blank=True)
+    also_by = models.JSONField(default=list, db_default=[], blank=True)
+    """Keys of others who wrote a part of it: who suggested a line, who wrote the patch that it began from."""
     rebases = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
     """The revision that it brings up to date without a conflict: no person wrote it."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -122,6 +124,20 @@ class Verdict(AppendOnly):
 
     class Meta:
         ordering = ("pk",)
+
+    @classmethod
+    def standing(cls) -> models.QuerySet[Verdict]:
+        """Those that nobody took back."""
+        return cls.objects.filter(taken_back=None)
+
+
+class TakenBack(AppendOnly):
+    """That a person took a verdict back: it is as if they had not given it."""
+
+    TEAM_PATH = "verdict__revision__patch__spec__team"
+
+    verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="taken_back")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
 
 
 class Check(models.Model):

@@ -48,7 +48,7 @@ def revised(revision: Revision, by: Any) -> None:
     if not settings.REVIEW_MAIL:
         return
     done = {patch.author_id, *(one.user_id for one in rules.standing_approvals(patch))}
-    rows = Verdict.objects.filter(revision__patch=patch).exclude(user__in=done).select_related("user")
+    rows = Verdict.standing().filter(revision__patch=patch).exclude(user__in=done).select_related("user")
     people = {one.user_id: one.user for one in rows if access.can(one.user, "spec.review", patch)}
     words = f"{by} made revision {revision.number}: your verdict was on an earlier one. {revision.why}"
     _mail(patch, by, people.values(), words)

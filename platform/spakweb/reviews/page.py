@@ -13,7 +13,7 @@ from django.http import Http404
 from spakweb import access
 from spakweb.reviews import checks, folding, merge_queue, rules, spending, talk
 from spakweb.reviews.models import Check, Patch, Revision, Verdict, Viewed
-from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
+from spakweb.reviews.parts import Part, Tasks, digest_of, edits_of, loosened_by, of_path, parts_of, paths_of
 from spakweb.reviews.protection import unprotected_imports
 from spakweb.reviews.reading import Reading, draw, read
 from spakweb.runs.models import Run
@@ -34,6 +34,8 @@ ACTIONS = 20
 """Newly permitted or denied actions that the page shows with their proofs."""
 FLIPPED, CALM, FLIPS_OF, RUNS_OF = 20, 60, 3, 5
 """Tasks that flip and tasks that do not; ways in which one task flips, and runs of one way."""
+LOOSENED = 30
+"""Changes that loosen the spec, which the page shows first."""
 DRAWN = 60
 """Tasks whose graph is part of the page; a larger one is fetched when it comes into view."""
 THREADS = 100
@@ -62,7 +64,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         for one in rows
         for pill, word in (_looks(one),)
     ]
-    query = Verdict.objects.filter(revision__patch=patch).select_related("revision", "user")
+    query = Verdict.standing().filter(revision__patch=patch).select_related("revision", "user")
     verdicts = list(query.defer("revision__text").order_by("-revision__number", "-pk")[: VERDICTS + 1])
     entry = merge_queue.entry_of(patch) if opened else None
     missing = rules.missing(patch) if opened else []
@@ -118,10 +120,16 @@ def context(
     old = earlier.text if earlier else latest.base.text
     results = {one["name"]: one["row"].result for one in found["checks"]}
     tried = _campaign(patch, latest)
+    loosened = loosened_by(reading)
     replay, evidence, of = results.get("replay", {}), tried["campaign"], tried["campaign_revision"]
     return found | {
         "reading": reading,
         "difference": reading.difference,
+        "loosened": loosened[:LOOSENED],
+        "loosened_count": len(loosened),
+        "loosened_digest": digest_of(loosened),
+        "pills": list(dict.fromkeys(one["pill"] for one in loosened)),
+        "own": Verdict.standing().filter(revision__patch=patch, user=user).select_related("revision").last(),
         "parts": parts,
         "part_window": folding.fold(parts),
         "open_imports": unprotected_imports(patch.spec, latest.text) if found["opened"] else [],

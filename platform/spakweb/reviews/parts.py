@@ -150,6 +150,38 @@ def parts_of(reading: Reading, edits: list[Edit]) -> list[Part]:
     return sorted(found.values(), key=lambda item: item.rank)
 
 
+def loosened_by(reading: Reading) -> list[dict[str, Any]]:
+    """What a patch loosens, or may loosen, and its other privileged changes: those that a person ticks before
+    they approve it. What widens comes first."""
+    found = [
+        {
+            "pill": "widens" if one.widens else "look",
+            "path": one.path or "the spec",
+            "what": f"{one.kind} {one.name} {one.change}",
+            "before": shown_value(one.before) if one.change == "changed" else "",
+            "after": shown_value(one.after) if one.change == "changed" else "",
+        }
+        for one in reading.difference.capabilities
+        if one.widens is not False
+    ]
+    found.sort(key=lambda one: one["pill"] == "look")
+    changes = (_change(one, reading) for one in reading.difference.changes)
+    return found + [
+        {
+            "pill": "privileged",
+            "what": one["word"],
+            **{name: one[name] for name in ("path", "before", "after")},
+        }
+        for one in changes
+        if one["privileged"]
+    ]
+
+
+def digest_of(loosened: list[dict[str, Any]]) -> str:
+    """What a tick of these changes says; empty where there are none."""
+    return canon.content_hash(loosened) if loosened else ""
+
+
 def paths_of(parts: Iterable[Part]) -> set[str]:
     """What a comment may be about."""
     found = set()

@@ -30,8 +30,9 @@ CHECKS = {
 
 
 def authors(patch: Patch) -> set[int]:
-    """Who wrote a text of it; who only brought it up to date wrote none."""
-    return {patch.author_id, *patch.revisions.filter(rebases=None).values_list("author", flat=True)}
+    """Who wrote a text of it, or a part of one; who only brought it up to date wrote none."""
+    wrote = patch.revisions.filter(rebases=None).values_list("author", "also_by")
+    return {patch.author_id, *(key for author, others in wrote for key in (author, *others))}
 
 
 def author_names(patch: Patch) -> list[str]:
@@ -70,9 +71,9 @@ def standing_approvals(patch: Patch) -> list[Verdict]:
     spec says so they count for what came of bringing the text up to date."""
     latest, wrote = patch.latest, authors(patch)
     counted = same_work(latest) if patch.spec.review_rules.approvals_follow else [latest]
-    said = Verdict.objects.filter(revision__patch=patch).order_by("pk")
+    said = Verdict.standing().filter(revision__patch=patch).order_by("pk")
     last = {user: (pk, approves) for user, pk, approves in said.values_list("user", "pk", "approves")}
-    rows = Verdict.objects.filter(pk__in=[pk for pk, approves in last.values() if approves]).order_by("pk")
+    rows = Verdict.standing().filter(pk__in=[pk for pk, approves in last.values() if approves]).order_by("pk")
     return [
         one
         for one in rows.select_related("revision__base", "user")
@@ -141,7 +142,7 @@ def of_people(patch: Patch) -> list[str]:
 def _is_refused(patch: Patch, latest: Revision) -> bool:
     """Whether the last word of somebody on this text, or on one that means the same, asks for
     changes. Who has written a revision since can not approve it: of them only this revision's words count."""
-    rows = Verdict.objects.filter(revision__patch=patch).select_related("revision").order_by("pk")
+    rows = Verdict.standing().filter(revision__patch=patch).select_related("revision").order_by("pk")
     said = list(rows.defer("revision__text"))
     if all(one.approves for one in said):
         return False

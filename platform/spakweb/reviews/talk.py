@@ -107,7 +107,7 @@ def take(user: Any, patch: Patch, seen: int, key: int) -> Revision:
         wanted = found.suggestion.rstrip("\n")
         lines[at : at + 1] = wanted.split("\n") if found.suggestion != "\n" else []
         why = f"Suggestion of {found.author.get_username()}, line {at + 1}"
-        made = actions.revise(user, patch, seen, "\n".join(lines), why)
+        made = actions.revise(user, patch, seen, "\n".join(lines), why, also_by=[found.author_id])
         resolve(user, patch, found.parent_id or found.pk)
     return made
 

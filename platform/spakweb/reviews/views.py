@@ -90,9 +90,10 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     if not isinstance(text, str):
         raise Refused("web.no_text", "There is no text to propose.", "Send `text` and `base_version`.")
     title, why = (str(given.get(name) or "") for name in ("title", "rationale"))
-    base, typed = _whole(given.get("base_version")), not file
-    made = actions.propose(request.user, found, text, base, title, why, typed=typed)
-    _drop_draft(request, found, given, _whole(given.get("patch")))
+    base, typed, number = _whole(given.get("base_version")), not file, _whole(given.get("patch"))
+    began_from = found.patches.filter(number=number).first() if number else None
+    made = actions.propose(request.user, found, text, base, title, why, typed=typed, began_from=began_from)
+    _drop_draft(request, found, given, number)
     if wants_json(request):
         return JsonResponse({"patch": made.number, "url": _to(made)["Location"]}, status=201)
     messages.success(request, f"Patch {made.number} is proposed.")
@@ -244,7 +245,15 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
     seen, text = _whole(given.get("revision")), given.get("text", "")
     match given.get("do"):
         case "approve" | "refuse" as verdict:
-            actions.judge(user, found, seen, verdict == "approve", text)
+            approves = verdict == "approve"
+            actions.judge(user, found, seen, approves, text, given.get("loosened", ""))
+            words = "You approved it" if approves else "You requested changes"
+            messages.success(request, f"{words}. Until it is merged you can take that back.")
+            return _to(found, "verdict")
+        case "take-back":
+            actions.take_back(user, found, seen)
+            messages.success(request, "Your last verdict is taken back.")
+            return _to(found, "verdict")
         case "comment":
             suggestion = given.get("suggestion") or None
             place = {"line": _whole(given.get("line")), "seen": seen, "answers": _whole(given.get("comment"))}

@@ -9,6 +9,7 @@ from spakweb.teams import views, views_rules, views_tokens
 urlpatterns = [
     path("teams/new/", views.new, name="spak-team-new"),
     path("me/", views.account, name="spak-account"),
+    path("me/keys/", views.single_keys, name="spak-single-keys"),
     path("me/tokens/new/", views_tokens.new, name="spak-token-new"),
     path("me/tokens/<int:token>/rotate/", views_tokens.rotate, name="spak-token-rotate"),
     path("me/tokens/<int:token>/revoke/", views_tokens.revoke, name="spak-token-revoke"),

@@ -190,3 +190,10 @@ def _tokens(user: User) -> list[Token]:
     for one in found:
         one.names = names[one.pk]
     return found
+
+
+@require_POST
+def single_keys(request: HttpRequest) -> HttpResponse:
+    """Whether pages act on single letters for the person."""
+    User.objects.filter(pk=request.user.pk).update(single_keys=request.POST.get("on") == "1")
+    return redirect("spak-account")

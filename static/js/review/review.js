@@ -188,19 +188,27 @@ function go(step) {
   summary.focus();
   summary.scrollIntoView({ block: "start" });
 }
+// A letter is pressed by accident more easily than a button: what acts is asked about once.
+function askedFirst(key) {
+  const button = document.querySelector(`[data-key="${key}"]:not([disabled])`);
+  if (!button) return;
+  button.dataset.confirm = button.dataset.ask;
+  button.form.requestSubmit(button);
+  delete button.dataset.confirm;
+}
 const KEYS = {
   j: () => go(1),
   k: () => go(-1),
   v: () => { const part = document.activeElement.closest?.("[data-part]:not([aria-busy])"); if (part) viewed(part.querySelector(".viewed-form")).then(() => go(1)); },
-  a: () => document.querySelector('[data-key="a"]')?.click(),
-  m: () => document.querySelector('[data-key="m"]:not([disabled])')?.click(),
+  a: () => askedFirst("a"),
+  m: () => askedFirst("m"),
   x: () => document.querySelector(".verdict [name=text]")?.focus(),
   c: () => comment?.elements.text.focus(),
   i: () => document.querySelector('[data-key="i"]')?.click(),
   e: () => document.getElementById("evidence")?.scrollIntoView(),
 };
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !KEYS[event.key]) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !KEYS[event.key] || document.documentElement.dataset.keys === "off") return;
   event.preventDefault();
   KEYS[event.key]();
 });

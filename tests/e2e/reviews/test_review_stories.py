@@ -99,6 +99,106 @@ def save_revision(person, why: str = "") -> None:
     dialog.get_by_role("button", name="Save revision").click()
 
 
+def press_and_say_yes(person, key: str, word: str) -> None:
+    """A letter that acts: a question first, and nothing before it is answered."""
+    person.page.keyboard.press(key)
+    dialog = person.page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"{word} patch")
+    dialog.get_by_role("button", name=word).click()
+
+
+PROTECTS = """\
+AGENT Fixes LEVEL 4 {
+  START -> fix
+  TASK fix {
+    step ask: llm.query { prompt_template: "A patch." output_var: fix }
+    step apply: tool.apply_patch { patch: "{{fix}}" protect: ["tests/"] }
+    success: exit_code(apply) == 0
+  }
+}
+"""
+
+
+@pytest.mark.findings("B1", "B7")
+def test_an_approval_asks_for_a_tick_and_is_taken_back(person) -> None:
+    """What the patch loosens is first, its verdict last; letters ask, and can be switched off."""
+    alice, bob = person("alice"), person("bob")
+    path = bob.make(PROTECTS)
+    bob.open(path)
+    replace(bob, ' protect: ["tests/"]', "")
+    bob.page.get_by_role("button", name="Propose").click()
+    bob.page.get_by_role("dialog").get_by_label("Title").fill("Only layout")
+    bob.page.get_by_role("dialog").get_by_role("button", name="Propose").click()
+    bob.page.wait_for_url("**/patches/*/")
+    patch = str(bob.page.url).removeprefix(bob.url)
+
+    alice.go(patch)
+    alice.page.wait_for_selector(KEYS)
+    first, last = alice.page.get_by_label("What the patch loosens"), alice.page.locator("#verdict")
+    expect(first).to_contain_text("protect")
+    assert first.bounding_box()["y"] < alice.page.get_by_label("Checks").bounding_box()["y"]
+    assert alice.page.locator("#text").bounding_box()["y"] < last.bounding_box()["y"]
+    expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
+    assert alice.flaws(dark=True) == []
+    alice.page.keyboard.press("a")  # without the tick the browser leads there
+    tick = alice.page.get_by_label(re.compile("looked at what it loosens"))
+    expect(tick).to_be_focused()
+    expect(alice.page.get_by_role("dialog")).to_have_count(0)
+    tick.check()
+    alice.page.get_by_role("heading", name="Your verdict").click()
+    alice.page.keyboard.press("a")
+    alice.page.get_by_role("dialog").get_by_role("button", name="Back").click()
+    expect(alice.page.get_by_label("Verdicts")).to_have_count(0)
+    press_and_say_yes(alice, "a", "Approve")
+    expect(alice.page.get_by_role("status").filter(has_text="You approved it")).to_be_visible()
+    expect(alice.page.get_by_text("It can be merged")).to_be_visible()
+    assert alice.flaws(dark=True) == []
+    alice.page.get_by_role("button", name="Take it back").click()
+    expect(alice.page.get_by_role("status").filter(has_text="taken back")).to_be_visible()
+    expect(alice.page.get_by_text("1 more approval")).to_be_visible()
+
+    alice.go("/me/")
+    alice.page.get_by_role("button", name="Turn them off").click()
+    expect(alice.page.get_by_text("Shortcuts of single letters are off")).to_be_visible()
+    assert alice.flaws(dark=True) == []
+    alice.go(patch)
+    alice.page.wait_for_selector(KEYS)
+    alice.page.get_by_label(re.compile("looked at what it loosens")).check()
+    alice.page.get_by_role("heading", name="Your verdict").click()
+    for key in ("a", "?", "c"):
+        alice.page.keyboard.press(key)
+    expect(alice.page.get_by_role("dialog")).to_have_count(0)
+    expect(alice.page.locator("#comment textarea").first).not_to_be_focused()
+    alice.go("/me/")
+    alice.page.get_by_role("button", name="Turn them on").click()
+
+
+@pytest.mark.findings("B3")
+def test_what_widens_is_confirmed_by_an_admin_and_proposed_by_others(person) -> None:
+    alice, bob = person("alice"), person("bob")
+    path = alice.make(SPEC)
+    alice.go(f"{path}patches/")
+    alice.page.get_by_label(re.compile("Only an admin saves directly")).select_option("shared")
+    alice.page.get_by_role("button", name="Save protection").click()
+    for who in (bob, alice):
+        who.open(path)
+        replace(who, 'tool.list_files { path: "src" }', 'tool.run { cmd: "true" }')
+        who.page.get_by_role("button", name="Save version").click()
+        who.page.get_by_role("dialog").get_by_label(re.compile("What changed")).fill("Run it")
+        who.page.get_by_role("dialog").get_by_role("button", name="Save version").click()
+        expect(who.page.get_by_role("heading", name=re.compile("This text widens what"))).to_be_visible()
+        who.forget("409 (Conflict)")
+        assert who.flaws(dark=True) == []
+    expect(bob.page.get_by_role("button", name=re.compile("^Widen"))).to_have_count(0)
+    bob.page.get_by_role("button", name="Propose as a patch").click()
+    expect(bob.page.get_by_role("heading", name=re.compile("#1 Run it"))).to_be_visible()
+    expect(bob.page.locator("#patch")).to_contain_text("Widens")
+    alice.page.get_by_role("button", name=re.compile("^Widen")).click()
+    expect(alice.page.get_by_text("Saved as version 2.")).to_be_visible()
+    alice.go(f"{path}history/")
+    expect(alice.page.get_by_text("widened by alice")).to_be_visible()
+
+
 def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     alice, bob = person("alice"), person("bob", color_scheme="dark")
     path = alice.make(SPEC)
@@ -175,11 +275,11 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     for key in ("j", "v"):
         alice.page.keyboard.press(key)
     expect(alice.page.get_by_text(re.compile("^1 of . viewed"))).to_be_visible()
-    alice.page.keyboard.press("a")
+    press_and_say_yes(alice, "a", "Approve")
     expect(alice.page.get_by_text("It can be merged")).to_be_visible()
     expect(bob.page.get_by_text("It can be merged")).to_be_visible()  # live, on his
     bob.page.locator("h2").first.click()
-    bob.page.keyboard.press("m")
+    press_and_say_yes(bob, "m", "Merge")
     expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
 
     bob.go(f"{path}run/")
@@ -239,9 +339,11 @@ def test_a_review_by_the_keyboard_alone(person) -> None:
     expect(page.locator("[data-part]").nth(1).locator("summary")).to_be_focused()
     press("v")
     expect(page.locator("[data-part][open]")).to_have_count(0)
-    press("a")
+    press("a", "Tab", "Enter")  # Back is first
+    page.wait_for_url("**/#verdict")
+    page.wait_for_selector(KEYS)
     expect(page.get_by_text("It can be merged")).to_be_visible()
-    press("m")
+    press("m", "Tab", "Enter")
     expect(page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
     assert pressed <= 60, pressed
 

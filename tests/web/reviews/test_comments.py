@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 from reviews_kit import ONE, OTHER, refused
-from spakweb.reviews import actions, page, talk
+from spakweb.reviews import actions, page, rules, talk
 from spakweb.reviews.models import Patch
+from spakweb.teams.models import Membership, Role
 
 
 def test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes(cast: Any, patch: Patch) -> None:
@@ -42,6 +45,36 @@ def test_a_suggestion_becomes_an_edit(cast: Any, patch: Patch) -> None:
         talk.take(cast["bob"], patch, 2, made.pk)
     with refused("web.comment"):
         talk.comment(cast["rita"], patch, "x" * 1_000_000)
+
+
+@pytest.mark.findings("A10")
+def test_who_suggested_what_was_applied_does_not_approve_it(cast: Any, patch: Patch) -> None:
+    at = patch.latest.text.split("\n").index(f"    {OTHER}") + 1
+    wanted = f"    {OTHER.replace('tests', 'src')}"
+    made = talk.comment(cast["rita"], patch, "", line=at, seen=1, suggestion=wanted)
+    actions.judge(cast["rita"], patch, 1, True)
+    talk.take(cast["bob"], patch, 1, made.pk)
+    assert rules.author_names(patch) == ["bob", "rita"]
+    assert not any(one.user == cast["rita"] for one in rules.standing_approvals(patch))
+    with pytest.raises(PermissionDenied):
+        actions.judge(cast["rita"], patch, 2, True)
+    actions.judge(cast["alice"], patch, 2, True)
+    assert rules.missing(Patch.objects.get(pk=patch.pk)) == []
+    version = actions.merge(cast["bob"], Patch.objects.get(pk=patch.pk), 2)
+    assert version.provenance["authors"] == ["bob", "rita"]
+
+
+@pytest.mark.findings("A10")
+def test_who_wrote_a_patch_does_not_approve_one_that_begins_from_it(cast: Any, patch: Patch) -> None:
+    forked = actions.fork(cast["rita"], patch, "")
+    assert rules.author_names(forked) == ["bob", "rita"]
+    Membership.objects.filter(user=cast["bob"]).update(role=Role.REVIEWER)
+    with pytest.raises(PermissionDenied):
+        actions.judge(cast["bob"], forked, 1, True)
+    form = {"text": forked.latest.text + "// more\n", "base_version": "1", "title": "Mine", "patch": "1"}
+    address = reverse("spak-patch-propose", args=[cast.team.slug, "small"])
+    assert cast.client("alice").post(address, form).status_code == 302
+    assert rules.author_names(Patch.objects.get(number=3)) == ["alice", "bob"]
 
 
 def test_a_suggestion_needs_a_line(cast: Any, patch: Patch) -> None:

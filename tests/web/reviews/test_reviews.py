@@ -280,8 +280,10 @@ def test_what_is_done_to_a_patch_is_an_event_of_the_team(cast: Any, both: Patch)
     assert told(lambda: actions.repeat_check(bob, patch(), 2)) == [("patch.checked", "bob")]
     assert told(lambda: actions.drop_edit(bob, patch(), 2, 0)) == [("patch.revised", "bob")]
     assert told(lambda: actions.fork(rita, patch(), "")) == [("patch.proposed", "rita")]
-    assert told(lambda: actions.judge(rita, patch(), 3, False, "No")) == [("patch.refused", "rita")]
-    assert told(lambda: actions.judge(rita, patch(), 3, True)) == [("patch.approved", "rita")]
+    assert told(lambda: actions.judge(alice, patch(), 3, False, "No")) == [("patch.refused", "alice")]
+    assert told(lambda: actions.take_back(alice, patch(), 3)) == [("patch.taken_back", "alice")]
+    assert told(lambda: actions.take_back(alice, patch(), 3)) == []
+    assert told(lambda: actions.judge(alice, patch(), 3, True)) == [("patch.approved", "alice")]
     assert told(lambda: protect(alice, cast.spec, 1, queue=True)) == [("spec.protected", "alice")]
     assert told(lambda: actions.queue(bob, patch(), 3)) == [("patch.queued", "bob")]
     assert told(lambda: actions.unqueue(rita, patch())) == [("patch.unqueued", "rita")]
@@ -328,7 +330,8 @@ def test_the_page_shows_it_and_its_forms_act(cast: Any, both: Patch) -> None:
     rita.post(do, {"do": "resolve", "comment": both.comments.get().pk})
     assert both.comments.get().resolved_at is not None
     assert rita.post(do, {"do": "nothing"}).status_code == 400
-    rita.post(do, {"do": "approve", "revision": "1"})
+    tick = rita.get(reverse("spak-patch", args=args)).context["loosened_digest"]
+    rita.post(do, {"do": "approve", "revision": "1", "loosened": tick})
     assert "It can be merged" in bob.get(reverse("spak-patch", args=args)).content.decode()
     assert bob.post(do, {"do": "merge", "revision": "1"}).status_code == 302
     assert bob.post(do, {"do": "merge", "revision": "1"}).status_code == 409

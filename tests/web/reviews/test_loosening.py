@@ -1,0 +1,118 @@
+"""What a patch loosens: shown before all else, ticked before an approval, which can be taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+
+from reviews_kit import ONE, OTHER, refused
+from spakweb.reviews import actions, page, rules
+from spakweb.reviews.models import Patch, Verdict
+from spakweb.specs.actions import create_spec
+from spakweb.specs.models import Spec
+
+PROTECTS = """\
+AGENT Fixes LEVEL 4 {
+  START -> fix
+  TASK fix {
+    step ask: llm.query { prompt_template: "A patch." output_var: fix }
+    step apply: tool.apply_patch { patch: "{{fix}}" protect: ["tests/"] }
+    success: exit_code(apply) == 0
+  }
+}
+"""
+BARE = PROTECTS.replace(' protect: ["tests/"]', "")
+
+
+def proposed(cast: Any, spec: Spec, text: str) -> Patch:
+    return actions.propose(cast["bob"], spec, text, 1, "Only layout")
+
+
+def shown(cast: Any, patch: Patch, name: str = "rita") -> Any:
+    where = reverse("spak-patch", args=[cast.team.slug, patch.spec.slug, patch.number])
+    return cast.client(name).get(where)
+
+
+@pytest.fixture
+def bare(cast: Any) -> Patch:
+    """A patch that takes the protection of the tests away."""
+    return proposed(cast, create_spec(cast["alice"], cast.team, "fixes", PROTECTS), BARE)
+
+
+@pytest.mark.findings("B1", "B7")
+def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patch) -> None:
+    body = shown(cast, bare).content.decode()
+    head = body[body.index('id="patch"') : body.index("</h2>", body.index('id="patch"'))]
+    assert "Privileged</span>" in head
+    order = [
+        'aria-label="What the patch loosens"', "tasks/fix/steps/apply/protect", 'aria-label="Checks"',
+        'id="changes"', 'id="evidence"', 'id="text"', 'id="verdict"', 'value="approve"', 'id="conversation"',
+    ]  # fmt: skip
+    places = [body.index(one) for one in order]
+    assert places == sorted(places), list(zip(order, places, strict=True))
+
+
+@pytest.mark.findings("B7")
+def test_a_patch_that_loosens_nothing_has_no_tick(cast: Any) -> None:
+    patch = proposed(cast, cast.spec, cast.spec.head.text + "// more\n")
+    body = shown(cast, patch).content.decode()
+    assert "What the patch loosens" not in body and 'name="loosened"' not in body
+    do = reverse("spak-patch-do", args=[cast.team.slug, "small", 1])
+    assert cast.client("rita").post(do, {"do": "approve", "revision": "1"}).status_code == 302
+
+
+@pytest.mark.findings("B7")
+def test_what_is_loosened_is_ticked_before_an_approval(cast: Any, bare: Patch) -> None:
+    rita, do = cast.client("rita"), reverse("spak-patch-do", args=[cast.team.slug, "fixes", 1])
+    found = shown(cast, bare).context
+    form = {"do": "approve", "revision": "1"}
+    for tick in ({}, {"loosened": "1"}):
+        answer = rita.post(do, form | tick, headers={"accept": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (409, "web.patch_ticked")
+    assert not Verdict.objects.exists()
+    assert rita.post(do, {"do": "refuse", "revision": "1"}).status_code == 302, "that needs no tick"
+    assert rita.post(do, form | {"loosened": found["loosened_digest"]})["Location"].endswith("#verdict")
+    actions.revise(cast["bob"], bare, 1, BARE.replace("exit_code(apply) == 0", "exit_code(apply) != 1"))
+    answer = rita.post(do, {**form, "revision": "2", "loosened": found["loosened_digest"]})
+    assert answer.status_code == 409, "the tick was for other changes"
+
+
+@pytest.mark.findings("B7")
+def test_a_verdict_is_taken_back_until_the_merge(cast: Any) -> None:
+    patch = proposed(cast, cast.spec, cast.spec.head.text.replace(ONE, OTHER))
+    do, rita = reverse("spak-patch-do", args=[cast.team.slug, "small", 1]), cast.client("rita")
+    actions.judge(cast["rita"], patch, 1, False, "Why?")
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == []
+    back = {"do": "take-back", "revision": "1"}
+    assert "Take it back" in shown(cast, patch).content.decode()
+    assert "Take it back" not in shown(cast, patch, "alice").content.decode(), "it is rita's"
+    assert cast.client("bob").post(do, back).status_code == 403
+    assert rita.post(do, back).status_code == 302
+    assert rules.missing(patch) == [
+        "1 more approval", "who asked for changes to approve it, or a new revision",
+    ], "as before the approval"  # fmt: skip
+    assert [one.approves for one in page.status(cast["rita"], patch)["verdicts"]] == [False]
+    assert rita.post(do, back).status_code == 302
+    assert rules.missing(patch) == ["1 more approval"]
+    actions.judge(cast["rita"], patch, 1, True)
+    actions.merge(cast["bob"], patch, 1)
+    with refused("web.patch_closed"):
+        actions.take_back(cast["rita"], Patch.objects.get(pk=patch.pk), 1)
+    with pytest.raises(PermissionDenied):
+        actions.take_back(cast["vera"], patch, 1)
+
+
+@pytest.mark.findings("B7")
+def test_single_letters_can_be_switched_off(cast: Any) -> None:
+    rita = cast.client("rita")
+    assert "data-keys" not in rita.get("/me/").content.decode()
+    assert rita.post(reverse("spak-single-keys"), {"on": "0"}).status_code == 302
+    body = rita.get("/me/").content.decode()
+    assert 'data-keys="off"' in body and "Shortcuts of single letters are off" in body
+    assert "data-keys" not in cast.client("bob").get("/me/").content.decode(), "it is hers"
+    rita.post(reverse("spak-single-keys"), {"on": "1"})
+    assert "data-keys" not in rita.get("/me/").content.decode()
