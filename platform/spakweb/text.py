@@ -9,6 +9,7 @@ hash.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -41,13 +42,15 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def json_object(data: bytes, code: str = "web.request") -> dict[str, Any]:
+def json_object(
+    data: bytes, code: str = "web.request", loads: Callable[[bytes], Any] = orjson.loads
+) -> dict[str, Any]:
     """The JSON object of a request. No member comes twice: readers would differ in which of the two counts.
 
     Raises: Refused with this code.
     """
     try:
-        value = orjson.loads(data)
+        value = loads(data)
         json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise Refused(code, "The request is not JSON in UTF-8.", str(error)[:100]) from error

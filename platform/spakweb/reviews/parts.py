@@ -153,7 +153,15 @@ def parts_of(reading: Reading, edits: list[Edit]) -> list[Part]:
 def loosened_by(reading: Reading) -> list[dict[str, Any]]:
     """What a patch loosens, or may loosen, and its other privileged changes: those that a person ticks before
     they approve it. What widens comes first."""
-    found = [
+    hidden = {
+        "pill": "look",
+        "path": "the spec",
+        "what": "cannot be read as a whole",
+        "before": "",
+        "after": "",
+    }
+    found = [] if reading.readable else [hidden]
+    found += [
         {
             "pill": "widens" if one.widens else "look",
             "path": one.path or "the spec",

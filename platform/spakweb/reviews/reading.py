@@ -41,7 +41,8 @@ class Reading:
     layout: bool
     """Whether they differ in blanks, line breaks and commas between items at most, and not in comments."""
     readable: bool
-    """Whether the text after it has no errors of grammar: else the difference is of what could be read."""
+    """Whether both texts have no errors of grammar: else the difference is of what could be read, and it is
+    not known what it hides."""
     old_tasks: TaskLines
     """First and last line and name of each task of the text before."""
     new_tasks: TaskLines
@@ -71,7 +72,9 @@ def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, ne
     layout = found.equal and one.ok and two.ok and words(one) == words(two)
     if not layout:
         kinds |= {"any"}
-    return Reading(found, marked, joined, kinds, layout, two.ok, _lines_of_tasks(one), _lines_of_tasks(two))
+    if not (readable := one.ok and two.ok):
+        kinds |= {"widens"}
+    return Reading(found, marked, joined, kinds, layout, readable, _lines_of_tasks(one), _lines_of_tasks(two))
 
 
 def read_imports(spec: Spec, *texts: str) -> str:

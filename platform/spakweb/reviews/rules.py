@@ -202,6 +202,8 @@ def named_roles(user: Any, spec: Spec) -> list[str]:
 def for_an_admin(patch: Patch, revision: Revision) -> str:
     """Why an admin has to approve it; empty where any reviewer may."""
     reading = read(patch.spec, revision.base.text, revision.text)
+    if not reading.readable:
+        return "it cannot be read as a whole"
     if reading.widens:
         return "it widens what the spec may do"
     if patch.spec.review_rules.privileged_by_admin and reading.marked:

@@ -35,8 +35,8 @@ REASONS = {
     "incoming": {"make": INSIDE, "renew": INSIDE, "secret_of": INSIDE},
     "oidc": {"add": ACCESS, "remove": ACCESS},
     "reviews": {
-        "judge": PERSON, "conflicts": PERSON, "decide": PERSON, "patched": INSIDE, "joined": INSIDE,
-        "rebase_held": INSIDE, "merge_held": INSIDE, "provenance": INSIDE,
+        "judge": PERSON, "take_back": PERSON, "conflicts": PERSON, "decide": PERSON, "patched": INSIDE,
+        "joined": INSIDE, "rebase_held": INSIDE, "merge_held": INSIDE, "provenance": INSIDE,
     },
     "talk": {"view": BROWSER},
     "branches": {

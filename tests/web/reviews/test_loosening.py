@@ -55,6 +55,18 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
     assert places == sorted(places), list(zip(order, places, strict=True))
 
 
+@pytest.mark.findings("B1")
+@pytest.mark.parametrize("broken_first", [False, True])
+def test_a_text_that_cannot_be_read_hides_nothing(cast: Any, broken_first: bool) -> None:
+    """Neither one that a patch makes unreadable, nor an unreadable version that a patch takes as its base."""
+    broken = PROTECTS.replace("TASK fix {", "TASK fix {{{ ")
+    spec = create_spec(cast["alice"], cast.team, "fixes", broken if broken_first else PROTECTS)
+    patch = proposed(cast, spec, BARE if broken_first else broken)
+    actions.judge(cast["rita"], patch, 1, True)
+    assert "an admin to approve it, since it cannot be read as a whole" in rules.missing(patch)
+    assert "cannot be read as a whole" in shown(cast, patch).content.decode().partition('id="changes"')[0]
+
+
 @pytest.mark.findings("B7")
 def test_a_patch_that_loosens_nothing_has_no_tick(cast: Any) -> None:
     patch = proposed(cast, cast.spec, cast.spec.head.text + "// more\n")

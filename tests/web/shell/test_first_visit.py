@@ -14,6 +14,7 @@ from spakweb.home.templatetags import shell
 from spakweb.runs.models import Command, Run, State
 from spakweb.specs.actions import save_version
 from spakweb.specs.models import Spec
+from spakweb.specs.widening import confirmation
 from spakweb.teams.models import Team, User
 
 
@@ -52,7 +53,8 @@ def test_it_ticks_what_was_done_and_goes(alice: User, client: Any) -> None:
     assert [one.done for one in tries(client)] == [True, False, True, False]
     assert tries(client)[3].url == reverse("spak-run-fork", args=[demo.SLUG, "r1"])
     Run.objects.create(team=team, key="r2", name="r", parent=run, parent_seq=1)
-    save_version(alice, broken, tuner.head.text, 1, "Mend it")
+    confirmed = confirmation(broken, tuner.head.text)  # it is another spec altogether, which may do more
+    save_version(alice, broken, tuner.head.text, 1, "Mend it", confirmed=confirmed)
     assert tries(client) == []
 
 

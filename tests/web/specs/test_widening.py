@@ -127,6 +127,18 @@ def test_a_program_is_told_to_propose(cast: Any, spec: Spec, wide: str, name: st
     assert (made.status_code, made.json()["widened_by"]) == (201, "")
 
 
+def test_a_program_restores_nothing_that_widens(cast: Any, spec: Spec, wide: str) -> None:
+    protect_team(cast["alice"], cast.team, 0, widening="never")
+    actions.save_version(cast["alice"], spec, wide, 1)
+    actions.save_version(cast["alice"], Spec.objects.get(pk=spec.pk), spec.head.text, 2)
+    protect_team(cast["alice"], cast.team, 0, widening="shared")
+    secret = tokens.make(cast["alice"], "ci", 7, cast.team, ["edit"])[1]
+    ci = Client(headers={"authorization": f"Bearer {secret}"})
+    answer = ci.post("/api/v1/teams/kernel-tuners/specs/small/versions/2/restore/")
+    assert (answer.status_code, answer.json()["code"]) == (409, "web.widens")
+    assert "POST /api/v1/teams/kernel-tuners" in answer.json()["hint"]
+
+
 def test_the_editor_gets_the_code(cast: Any, spec: Spec, wide: str) -> None:
     where = reverse("spak-spec-save", args=[cast.team.slug, "small"])
     body = json.dumps({"text": wide, "base_version": 1})
