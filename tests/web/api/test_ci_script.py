@@ -25,6 +25,7 @@ alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 for name, path in (("good", "given.txt"), ("bad", "missing.txt")):
     create_spec(alice, team, name, 'task Look { step read: tool.read_file { path: "%s" } }' % path)
+create_spec(alice, team, "asks", 'task Ask { step hear: llm.query { prompt: "A word." output_var: word } }')
 create_spec(alice, team, "makes", 'task Make { step w: tool.write_file { path: "out.txt" content: "made" } }')
 print(team.slug, tokens.make(alice, "ci", 7, team, ["start"])[1])
 """
@@ -48,14 +49,8 @@ def platform(place: Path) -> Iterator[tuple[Up, str, str]]:
         yield up, team, secret
 
 
-@pytest.mark.sandbox
-@pytest.mark.parametrize(("spec", "state", "code"), [("good", "succeeded", 0), ("bad", "failed", 1)])
-def test_the_pasted_script_ends_as_the_run_does(
-    platform: tuple[Up, str, str], tmp_path: Path, spec: str, state: str, code: int
-) -> None:
-    up, team, secret = platform
-    found = re.search(r"```sh\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
-    assert found is not None
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
     (tmp_path / "given.txt").write_text("text\n")
     for words in (
         ("init", "-q"),
@@ -63,26 +58,58 @@ def test_the_pasted_script_ends_as_the_run_does(
         ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"),
     ):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    about = {
-        "SPAK_URL": up.url,
-        "SPAK_TEAM": team,
-        "SPAK_SPEC": spec,
-        "SPAK_TOKEN": secret,
-        "BUILD": f"b-{spec}",
-    }
+    return tmp_path
+
+
+def pasted(up: Up, checkout: Path, **about: str) -> subprocess.CompletedProcess[str]:
+    """What the script of docs/ci.md does in a checkout."""
+    found = re.search(r"```sh\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
+    assert found is not None
+    return subprocess.run(
+        ["sh", "-c", found[1]], cwd=checkout, env={**os.environ, "SPAK_URL": up.url, **about},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("spec", "state", "code"),
+    [
+        ("good", "succeeded", 0),
+        ("bad", "failed", 1),
+        pytest.param("asks", "waiting", 4, marks=pytest.mark.findings("B9")),
+    ],
+)
+def test_the_pasted_script_ends_as_the_run_does(
+    platform: tuple[Up, str, str], checkout: Path, spec: str, state: str, code: int
+) -> None:
+    up, team, secret = platform
+    about = {"SPAK_TEAM": team, "SPAK_SPEC": spec, "SPAK_TOKEN": secret, "BUILD": f"b-{spec}"}
     keys = set()
     for _ in range(2):  # the job runs again: the same run
-        done = subprocess.run(
-            ["sh", "-c", found[1]], cwd=tmp_path, env=os.environ | about, capture_output=True, text=True,
-            timeout=300, check=False,
-        )  # fmt: skip
+        done = pasted(up, checkout, **about)
         assert done.returncode == code, done.stdout + done.stderr
         keys.add(done.stdout.split("\n")[0])
         assert done.stdout.strip().endswith(f": {state}") and secret not in done.stdout + done.stderr
     assert len(keys) == 1
-    suite = ElementTree.parse(tmp_path / "spak.xml").getroot()[0]
-    assert suite.get("failures") == ("0" if code == 0 else "2") and suite.get("errors") == "0"
-    assert not (tmp_path / ".spak-header").exists()
+    suite = ElementTree.parse(checkout / "spak.xml").getroot()[0]
+    assert (suite.get("failures") == "0") == (code != 1)
+    assert (suite.get("errors") == "0") == (code != 4)
+    assert not [path.name for path in checkout.glob(".spak*")]
+
+
+@pytest.mark.findings("B35")
+def test_the_pasted_script_says_why_the_platform_refuses(
+    platform: tuple[Up, str, str], checkout: Path
+) -> None:
+    up, team, secret = platform
+    done = pasted(up, checkout, SPAK_TEAM=team, SPAK_SPEC="missing", SPAK_TOKEN=secret, BUILD="b")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert '"code": "web.404"' in done.stderr or '"code":"web.404"' in done.stderr
+    assert "Traceback" not in done.stderr
+    done = pasted(up, checkout, SPAK_URL="http://127.0.0.1:1", SPAK_TEAM=team, SPAK_SPEC="good",
+                  SPAK_TOKEN=secret, BUILD="b")  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (7, False)
 
 
 @pytest.mark.sandbox
