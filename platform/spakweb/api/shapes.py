@@ -304,6 +304,7 @@ class RunShape(serializers.Serializer):
     queue = serializers.CharField()
     inputs = serializers.DictField()
     labels = serializers.ListField(child=serializers.CharField())
+    trial = serializers.CharField(help_text="experiment or campaign, of a run of one; else empty.")
     files = serializers.CharField(allow_null=True)
     source = BegunFrom(allow_null=True)
     made_at = serializers.CharField()
@@ -404,7 +405,7 @@ def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
         **{name: shown[name] for name in ("key", "name", "state", "checked", "reason", "why", "asks")},
         "task": "" if hides(request.user, row["takes_in"]) else shown["task"],
         **{name: shown[name] for name in ("steps", "tokens", "labels", "made_at", "started_at", "ended_at")},
-        **{name: row[name] for name in ("head", "mode", "backend", "queue", "inputs")},
+        **{name: row[name] for name in ("head", "mode", "backend", "queue", "inputs", "trial")},
         "team": row["team__slug"],
         "spec": row["version__spec__slug"] or row["own__spec__slug"],
         "version": row["version__number"],

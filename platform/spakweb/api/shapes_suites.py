@@ -9,6 +9,8 @@ from rest_framework import serializers
 
 from spakweb.api.shapes import Builds
 from spakweb.campaigns.models import Campaign
+from spakweb.campaigns.queue import standing
+from spakweb.suites import case_runs
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.suites.report import Shown
 
@@ -122,12 +124,20 @@ class ExperimentRequest(serializers.Serializer):
     )
 
 
+class GoldenRequest(serializers.Serializer):
+    """Whether a case is golden."""
+
+    golden = serializers.BooleanField()
+
+
 class ExperimentShape(serializers.Serializer):
-    """An experiment: `state` is running, stopped or ended."""
+    """An experiment: `state` is running, paused, stopped or ended. A paused one waits until what `why` names
+    is back, and goes on by itself."""
 
     suite = serializers.CharField()
     number = serializers.IntegerField()
     state = serializers.CharField()
+    why = serializers.CharField(allow_blank=True)
     versions = serializers.ListField(child=serializers.CharField())
     runs = serializers.IntegerField()
     open = serializers.IntegerField(help_text="Runs whose result is not known yet.")
@@ -167,7 +177,8 @@ class ExperimentReport(serializers.Serializer):
     ok = serializers.BooleanField()
     cells = serializers.ListField(child=serializers.DictField())
     specs = serializers.ListField(child=serializers.DictField())
-    comparison = serializers.DictField(allow_null=True)
+    comparison = serializers.DictField(allow_null=True, help_text="Null: there are not two versions.")
+    comparisons = serializers.ListField(child=serializers.DictField(), help_text="Of each candidate.")
 
 
 class FindingsShape(serializers.Serializer):
@@ -198,7 +209,8 @@ class CampaignRequest(serializers.Serializer):
 
 
 class CampaignShape(serializers.Serializer):
-    """A campaign: `state` is running, paused, stopped or ended, and `why` says why."""
+    """A campaign: `state` is running, paused, stopped or ended, and `why` says why. One that waits until a
+    model is back is paused, and goes on by itself."""
 
     number = serializers.IntegerField()
     spec = serializers.CharField()
@@ -241,8 +253,9 @@ def suite_of(request: Builds, suite: Suite, counts: dict[str, int], experiments:
 
 def case_of(case: Case) -> dict[str, Any]:
     """A case as CaseShape."""
-    names = ("name", "split", "state", "reason", "inputs", "origin", "checked", "golden")
-    return {**{name: getattr(case, name) for name in names}, "hash": case.content_hash}
+    names = ("name", "split", "state", "reason", "inputs", "origin", "checked")
+    found = {name: getattr(case, name) for name in names}
+    return {**found, "golden": case.is_golden, "hash": case.content_hash}
 
 
 def _about(request: Builds, experiment: Experiment) -> dict[str, Any]:
@@ -265,11 +278,13 @@ def experiment_row(request: Builds, experiment: Experiment) -> dict[str, Any]:
 def experiment_of(request: Builds, experiment: Experiment, shown: Shown) -> dict[str, Any]:
     """An experiment as ExperimentShape."""
     here = [experiment.suite.team.slug, experiment.suite.slug, experiment.number]
-    state = "stopped" if experiment.stopped_at else "running" if shown.open else "ended"
+    why = case_runs.held_up(experiment.cells) if shown.open and not experiment.stopped_at else ""
+    state = "paused" if why else "running" if shown.open else "ended"
     return {
         **_about(request, experiment),
         "suite": experiment.suite.slug,
-        "state": state,
+        "state": "stopped" if experiment.stopped_at else state,
+        "why": why,
         "runs": len(shown.runs),
         "open": shown.open,
         "html_url": request.build_absolute_uri(reverse("spak-experiment", args=here)),
@@ -280,7 +295,8 @@ def campaign_of(request: Builds, campaign: Campaign) -> dict[str, Any]:
     """A campaign as CampaignShape."""
     here = [campaign.team.slug, campaign.number]
     return {
-        **{name: getattr(campaign, name) for name in ("number", "proposer", "state", "why", "head")},
+        **{name: getattr(campaign, name) for name in ("number", "proposer", "head")},
+        **dict(zip(("state", "why"), standing(campaign), strict=True)),
         "spec": campaign.spec.slug,
         "version": campaign.version.number,
         "suite": campaign.suite.slug,

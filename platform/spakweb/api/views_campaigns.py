@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -20,6 +21,7 @@ from spakweb.api.views_suites import BEFORE
 from spakweb.api.views_versions import version_named
 from spakweb.campaigns import actions
 from spakweb.campaigns.models import Campaign, State
+from spakweb.campaigns.queue import held_up
 from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs.models import Run
@@ -89,7 +91,9 @@ class CampaignList(View):
             if state not in State.values:
                 known = ", ".join(State.values)
                 raise Refused("web.filter", f"There is no state {state[:40]!r}.", f"Known: {known}.")
-            rows = rows.filter(state=state)
+            own = Q(state=state)
+            by_itself = {"paused": own | held_up(), "running": own & ~held_up()}
+            rows = rows.filter(by_itself.get(state, own))
         if "spec" in given:
             rows = rows.filter(spec__slug=given["spec"])
         if (before := asked_number(given, "before")) is not None:
@@ -166,7 +170,7 @@ class CampaignResume(View):
 
     @extend_schema(operation_id="resume_campaign", request=None, responses={202: shapes.CampaignShape})
     def post(self, request: Request, team: str, number: int) -> Response:
-        """Go on with a paused one. Needs the scope start; idempotent."""
+        """Go on with a paused one, or try one at once that waits for a model. Needs the scope start."""
         actions.resume(request.user, find_campaign(request, team, number, "campaign.edit"))
         return Response(shapes.campaign_of(request, find_campaign(request, team, number)), status=202)
 

@@ -85,18 +85,20 @@ class RunList(View):
         operation_id="list_runs",
         responses=shapes.Runs,
         parameters=[
-            OpenApiParameter(name, str) for name in ("state", "spec", "version", "label", "q", "before")
+            OpenApiParameter(name, str)
+            for name in ("state", "spec", "version", "label", "q", "trials", "before")
         ],
     )
     def get(self, request: Request, team: str) -> Response:
-        """The newest runs first; filters as on the page."""
+        """The newest runs first; filters as on the page, but with the runs of experiments and campaigns:
+        `trials=0` leaves them out, `trials=1` gives them alone."""
         found, rows = access.listed(request.user, "run.view", Run, team)
         given = {key: value for key, value in request.query_params.items() if key not in ("before", NAME)}
         wanted = RunFilter.of(request.query_params)
         if urlencode(sorted(given.items())) != urlencode(sorted(parse_qsl(wanted.query))):
-            known = "state, spec, version, label, q, mine=1 and deleted=1"
+            known = "state, spec, version, label, q, trials=0 or 1, mine=1 and deleted=1"
             raise Refused("web.run_filter", "The filters cannot be used.", f"They are {known}.")
-        rows = wanted.apply(rows, request.user)
+        rows = wanted.apply(rows, request.user, apart=False)
         if before := request.query_params.get("before"):
             last = access.find(request.user, "run.view", Run, team=found, key=before)
             rows = rows.filter(pk__lt=last.pk)

@@ -180,6 +180,21 @@ class CaseList(View):
         return once(request, work)
 
 
+class CaseGolden(View):
+    """Golden cases."""
+
+    @extend_schema(operation_id="mark_golden", request=shapes.GoldenRequest, responses=shapes.CaseShape)
+    def post(self, request: Request, team: str, suite: str, case: str) -> Response:
+        """Mark a case as golden, or no longer: no candidate of a campaign may lose one. Needs the scope
+        start."""
+        found = get_object_or_404(
+            find_suite(request, team, suite, "suite.edit").cases.select_related("suite__team"), name=case
+        )
+        actions.mark_golden(request.user, found, self.given(request, shapes.GoldenRequest)["golden"])
+        found.suite.refresh_from_db(fields=["golden"])
+        return Response(shapes.case_of(found))
+
+
 class CaseSeal(View):
     """Sealed checks of a case."""
 
@@ -279,6 +294,18 @@ class ExperimentStop(View):
         found = find_experiment(request, team, suite, number, "suite.edit")
         actions.stop(request.user, found)
         found.refresh_from_db(fields=["stopped_at"])
+        return Response(shapes.experiment_of(request, found, report.of(found)), status=202)
+
+
+class ExperimentResume(View):
+    """Going on with an experiment."""
+
+    @extend_schema(operation_id="resume_experiment", request=None, responses={202: shapes.ExperimentShape})
+    def post(self, request: Request, team: str, suite: str, number: int) -> Response:
+        """Try at once what is held up, and run again the cells whose run gave no result. Needs the scope
+        start."""
+        found = find_experiment(request, team, suite, number, "suite.edit")
+        actions.resume(request.user, found)
         return Response(shapes.experiment_of(request, found, report.of(found)), status=202)
 
 

@@ -21,7 +21,7 @@ from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.campaigns import ledger, queue
 from spakweb.campaigns.models import Campaign, State
-from spakweb.campaigns.pairs import hash_of
+from spakweb.campaigns.pairs import hash_of, run_again
 from spakweb.errors import Refused
 from spakweb.lock_wait import short_lock_wait
 from spakweb.runs import actions as runs
@@ -61,27 +61,29 @@ def begin(
     """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md); 0
     tokens or billionths of a US dollar is no limit.
 
-    Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`.
+    Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`, `web.trial_asks`.
     """
     access.require(user, "campaign.edit", version.spec)
     access.require(user, "suite.view", suite)
     asked = {
-        "candidates": (candidates, 1, MOST_CANDIDATES),
-        "fresh pairs": (pairs, 0, MOST_PAIRS),
-        "runs": (budget_runs, 2, MOST_RUNS),
-        "tokens": (budget_tokens, 0, MOST_TOKENS),
-        "billionths of a dollar": (budget_nanousd, 0, MOST_NANOUSD),
-        "points of the margin": (margin, 0, MOST_MARGIN),
-        "runs of evolution": (evolve_runs, 3 if proposer == "evolution" else 0, MOST_RUNS),
+        "candidates": ("candidates", candidates, 1, MOST_CANDIDATES),
+        "pairs": ("fresh pairs", pairs, 0, MOST_PAIRS),
+        "runs": ("runs", budget_runs, 2, MOST_RUNS),
+        "tokens": ("tokens", budget_tokens, 0, MOST_TOKENS),
+        "cost_nanousd": ("billionths of a dollar", budget_nanousd, 0, MOST_NANOUSD),
+        "margin": ("points of the margin", margin, 0, MOST_MARGIN),
+        "evolve_runs": ("runs of evolution", evolve_runs, 3 if proposer == "evolution" else 0, MOST_RUNS),
     }
-    for what, (number, least, most) in asked.items():
+    for name, (what, number, least, most) in asked.items():
         if not least <= number <= most:
-            raise _plan(f"{number} {what}: at least {least} and at most {most}.")
+            raise _plan(f"{number} {what}: at least {least} and at most {most}.", f"`{name}` sets it.")
     cases = _cases(suite, version, proposer)
     if proposer == "model" and asks not in MODELS:
-        raise _plan("A model that proposes needs a backend.", f"One of: {', '.join(MODELS)}.")
+        why = f"There is no backend {asks[:40]!r}" if asks else "A model that proposes needs a backend"
+        raise _plan(f"{why}: `asks` names it.", f"One of: {', '.join(MODELS)}.")
     case_runs.require_vetted(cases)
-    golden = tuple(case.name for case in cases if case.golden)
+    case_runs.require_unattended(cases, [version], backend)
+    golden = tuple(case.name for case in cases if case.is_golden)
     plan = Plan(
         str(version), _base(version), suite.slug, hash_of(cases), golden, tuple(case.name for case in cases),
         candidates=candidates, pairs=pairs, runs=budget_runs, proposer=proposer,
@@ -120,15 +122,20 @@ def stop(user: Any, campaign: Campaign) -> None:
 
 
 def resume(user: Any, campaign: Campaign) -> None:
-    """Continue a paused campaign. Raises: Refused `web.campaigns`."""
+    """Continue a paused campaign; one that is held up tries at once. Raises: Refused `web.campaigns`."""
     access.require(user, "campaign.edit", campaign)
     with short_lock_wait():
         team = Team.objects.select_for_update(no_key=True).get(pk=campaign.team_id)
+        if Campaign.objects.filter(pk=campaign.pk, state=State.RUNNING).exists():
+            case_runs.try_now(campaign.asked)
+            transaction.on_commit(lambda: queue.send(campaign.pk))
+            return
         if team.campaigns.filter(state=State.RUNNING).count() >= MOST_RUNNING:
             hint = "Wait for one, or pause it."
             raise Refused("web.campaigns", f"{MOST_RUNNING} campaigns of the team run already.", hint, 409)
         paused = Campaign.objects.filter(pk=campaign.pk, state=State.PAUSED)
         if paused.update(state=State.RUNNING, why="", faults=0):
+            run_again(campaign, ledger.read(campaign))
             record(user, "campaign.resumed", str(campaign), campaign.team)
             transaction.on_commit(lambda: queue.send(campaign.pk))
 

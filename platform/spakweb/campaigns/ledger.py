@@ -100,10 +100,11 @@ class Held:
         """Renew the lease; False when this worker no longer holds it."""
         return bool(Campaign.objects.filter(self.mine, pk=self.row.pk).update(lease_until=_until()))
 
-    def give_back(self, *, failed: bool = False) -> None:
-        """Release the lease; idempotent. `failed` counts as a fault."""
+    def give_back(self, *, failed: bool = False, later: bool = False) -> None:
+        """Release the lease; idempotent. `failed` counts as a fault; `later`: nothing is sent for a while."""
         mine = Campaign.objects.filter(pk=self.row.pk, fence=self.fence)
-        mine.update(holder="", lease_until=None, enqueued_at=None, faults=self.row.faults if failed else 0)
+        sent, faults = clock.now() if later else None, self.row.faults if failed else 0
+        mine.update(holder="", lease_until=None, enqueued_at=sent, faults=faults)
 
 
 def take(pk: int) -> Held | None:

@@ -24,7 +24,8 @@ class State(models.TextChoices):
 
     RUNNING = "running"
     PAUSED = "paused"
-    """By a person, or by an error that `why` names; it can be resumed."""
+    """By a person, or by an error that `why` names; it can be resumed. One that waits until a model is back
+    is running, and shown as paused (queue.standing)."""
     STOPPED = "stopped"
     """By a person, for good."""
     ENDED = "ended"
@@ -119,12 +120,14 @@ class CampaignRun(AppendOnly):
     k = models.PositiveIntegerField()
     text = models.CharField(max_length=43)
     """The hash of the text that it is to run."""
+    attempt = models.PositiveSmallIntegerField(default=0, db_default=0)
+    """It is run again where a run gave no result; the newest counts."""
     run = models.OneToOneField(Run, models.PROTECT, related_name="campaign_run")
 
     class Meta:
         ordering = ("pk",)
         constraints = (
             models.UniqueConstraint(
-                fields=("campaign", "number", "case", "k", "text"), name="one_run_of_a_pair"
+                fields=("campaign", "number", "case", "k", "text", "attempt"), name="one_run_of_a_pair"
             ),
         )

@@ -19,7 +19,7 @@ from spak.outer.experiments import Done
 from spak.outer.experiments.model import spec_hash
 from spakweb.campaigns.ledger import Held
 from spakweb.campaigns.models import Campaign, CampaignRun
-from spakweb.runs.models import ENDED, Run
+from spakweb.runs.models import ENDED, Run, Trial
 from spakweb.suites import case_runs, report
 from spakweb.suites.models import Case, current
 
@@ -77,8 +77,8 @@ class Pairs:
         """The ended runs of a pair, by the hash of their text."""
         hashes = spec_hash(self.recorded.plan.base), spec_hash(text)
         rows = self.row.asked.filter(number=tested.number, case__name=case, k=k, text__in=hashes)
-        rows = rows.select_related("run", "case")
-        return {one.text: one.run for one in rows if report.settled(one.case, one.run)}
+        newest = {one.text: one for one in rows.select_related("run", "case").order_by("attempt")}
+        return {text: one.run for text, one in newest.items() if report.settled(one.case, one.run)}
 
     def _ask(self, tested: Tested, case: str, k: int, text: str) -> None:
         """Queue what of a pair was not asked for yet; nothing once the campaign is not ours."""
@@ -95,11 +95,7 @@ class Pairs:
                     self._begun(tested.number, self.cases[case], k, one)
 
     def _begun(self, number: int, case: Case, k: int, text: str) -> Run:
-        row: Campaign = self.row
-        own = "" if text == row.version.text else text
-        run = case_runs.begin(row.made_by, case, row.version, k, [str(row)], backend=row.backend, text=own)
-        CampaignRun.objects.create(campaign=row, number=number, case=case, k=k, text=spec_hash(text), run=run)
-        return run
+        return _begun(self.row, number, case, k, text)
 
     def unchanged(self) -> None:
         """Raises: OuterError `outer.changed` where a case of the plan is not what it was."""
@@ -110,6 +106,31 @@ class Pairs:
             raise OuterError(
                 "outer.changed", f"{plan.suite} was changed since the campaign began", "start a new one"
             )
+
+
+def run_again(row: Campaign, recorded: Recorded) -> None:
+    """Queue again the runs that gave no result, of pairs that are not in the ledger yet."""
+    tested = next((item for item in recorded.tested if not item.verdict), None)
+    if tested is None:
+        return
+    base = recorded.plan.base
+    texts = {spec_hash(text): text for text in (base, tested.candidate.text(base))}
+    kept = {(pair.case, pair.k) for pair in tested.pairs}
+    rows = row.asked.filter(number=tested.number, text__in=texts).order_by("attempt")
+    rows = rows.select_related("run", "case__suite")
+    for one in {(one.case.name, one.k, one.text): one for one in rows}.values():
+        if (one.case.name, one.k) not in kept and report.is_void(one.case, one.run):
+            _begun(row, tested.number, one.case, one.k, texts[one.text], one.attempt + 1)
+
+
+def _begun(row: Campaign, number: int, case: Case, k: int, text: str, attempt: int = 0) -> Run:
+    own = "" if text == row.version.text else text
+    run = case_runs.begin(
+        row.made_by, case, row.version, k, [str(row)], Trial.CAMPAIGN, backend=row.backend, text=own
+    )
+    about = {"number": number, "case": case, "k": k, "text": spec_hash(text), "attempt": attempt}
+    CampaignRun.objects.create(campaign=row, run=run, **about)
+    return run
 
 
 def over(run: Run) -> bool:

@@ -3,7 +3,7 @@
 `advance(pk)` is idempotent and may be called at any time: the lease admits one caller. What the step
 needs of the platform: recorded runs of the base for replay and for proposers, fresh pairs of runs, a model
 that proposes, and the patches that candidates become. An error that a person can mend pauses the campaign and
-says why.
+says why; a model that is away is asked again by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.db import DatabaseError, transaction
 from django.http import Http404
 
 from spak import canon, config
-from spak.errors import UserError
+from spak.errors import UnavailableError, UserError
 from spak.llm import open_backend
 from spak.outer.analyze import read as read_trace
 from spak.outer.campaigns import Campaign as Recorded
@@ -42,6 +42,8 @@ from spakweb.suites.models import Case, Cell
 from spakweb.worker.held_run import LOST
 from spakweb.worker.retry_policy import is_full
 
+NO_RESULT = "unavailable.result"
+"""A pair gave no result: a person looks why, and its runs are begun again on resume."""
 RUNS, RECORDS = 50, 20_000
 """Recorded runs of the base that are replayed and read, the newest, and the most records of one of them."""
 
@@ -50,11 +52,11 @@ log = logging.getLogger(__name__)
 
 def advance(pk: int) -> str:
     """Advance a campaign; gives why it returned: "busy", "waiting", "full" (the
-    disk), "paused", or why it ended."""
+    disk), "unavailable" (a model), "paused", or why it ended."""
     held = ledger.take(pk)
     if held is None:
         return "busy"
-    failed = True
+    failed, later = True, False
     try:
         if held.row.faults > ledger.TRIES:
             why = f"web.worker: {ledger.TRIES} workers in a row failed with it"
@@ -69,7 +71,11 @@ def advance(pk: int) -> str:
         failed = False
         if is_full(error):
             return _full(held)
-        return _closed(held, f"{error.code}: {error.message}")
+        why = f"{error.code}: {error.message}"
+        if later := isinstance(error, UnavailableError) and error.code != NO_RESULT:
+            Campaign.objects.filter(held.mine, pk=held.row.pk).update(why=why[:300])
+            return "unavailable"
+        return _closed(held, why)
     except DatabaseError:
         raise
     except Exception as error:  # a fault is counted, and another worker tries
@@ -79,7 +85,7 @@ def advance(pk: int) -> str:
         log.exception("%s: its worker failed", held.row)
         return "failed"
     finally:
-        held.give_back(failed=failed)
+        held.give_back(failed=failed, later=later)
 
 
 def _full(held: ledger.Held) -> str:
@@ -94,7 +100,7 @@ def _advanced(held: ledger.Held) -> str:
         why = step.go()
     except (Http404, PermissionDenied):
         why = "web.campaign_rights: who started it may no longer start runs or propose patches"
-    Campaign.objects.filter(held.mine, pk=held.row.pk).update(shown=step.shown())
+    Campaign.objects.filter(held.mine, pk=held.row.pk).update(shown=step.shown(), why="")
     return why
 
 

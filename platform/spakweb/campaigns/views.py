@@ -12,14 +12,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from spak.outer.campaigns import Campaign as Recorded
-from spak.outer.campaigns import Tested, points
+from spak.outer.campaigns import Plan, Tested, points
 from spakweb import access
-from spakweb.campaigns import actions, ledger
+from spakweb.campaigns import actions, ledger, queue
 from spakweb.campaigns.models import Campaign, State
 from spakweb.campaigns.pairs import over
 from spakweb.errors import Refused
-from spakweb.reviews.campaigns import evidence
+from spakweb.reviews.campaigns import VERDICTS, evidence
 from spakweb.reviews.models import Patch
+from spakweb.runs.models import Run
 from spakweb.runs.pages.findings import as_line
 from spakweb.specs.views import around, find_spec
 from spakweb.suites.models import Suite, counted
@@ -37,6 +38,11 @@ PILLS = {
     State.STOPPED: "cancelled",
     State.ENDED: "succeeded",
 }
+RULES = (
+    "Rules read recorded runs of the base and propose what they show: a file that is read again, a result "
+    "that nothing uses, a heuristic that never helps, an edge that is missing or never taken, text that a "
+    "model gets again and again, too few retries. They write no new step; a model can."
+)
 WHY = {
     "candidates": "Its budget of candidates is used up.",
     "proposals": "Its proposer has no more to propose.",
@@ -74,6 +80,7 @@ def of_spec(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         "suites": Suite.objects.filter(team=found.team).annotate(gate=gate),
         "versions": found.versions.defer("text")[:PAGE],
         "proposers": actions.PROPOSERS,
+        "rules": RULES,
         "backends": actions.MODELS,
         "most": {
             "candidates": actions.MOST_CANDIDATES, "pairs": actions.MOST_PAIRS,
@@ -115,15 +122,19 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
     found = find_campaign(request, team, number)
     recorded = ledger.read(found)
     plan, front = recorded.plan, points(recorded)
+    state, why = queue.standing(found)
+    counts = recorded.counts()
     going = found.asked.exclude(run__ended_at__isnull=False).select_related("run", "case").order_by("-pk")
     context: dict[str, Any] = {
         "team": found.team,
         "section": "suites",
         "campaign": found,
         "plan": plan,
-        "pill": PILLS[State(found.state)],
-        "why": WHY.get(found.why, found.why),
-        "counts": recorded.counts(),
+        "pill": PILLS[state],
+        "state": State(state).label,
+        "held_up": state != found.state,
+        "why": WHY.get(why, why),
+        "counts": counts,
         "left": {
             "candidates": max(plan.candidates - len(recorded.tested), 0),
             "runs": max(plan.runs - recorded.runs, 0),
@@ -136,6 +147,8 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
         "going": [one for one in going[:OPEN] if not over(one.run)],
         "points": front if len(front) > 1 else [],
         "violations": recorded.violations,
+        "missing": _missing(found, plan) if not counts.get("fit") else [],
+        "rules": RULES if found.proposer == "rules" else "",
         "may_edit": access.can(request.user, "campaign.edit", found),
         "live": found.state == State.RUNNING,
     }
@@ -166,12 +179,27 @@ def ledger_file(request: HttpRequest, team: str, number: int) -> HttpResponse:
 
 
 def _row(campaign: Campaign) -> dict[str, Any]:
+    state, _ = queue.standing(campaign)
     return {
         "campaign": campaign,
-        "pill": PILLS[State(campaign.state)],
+        "pill": PILLS[state],
+        "state": State(state).label,
         "counts": campaign.shown.get("counts", {"tried": 0}),
         "runs": campaign.shown.get("runs", 0),
     }
+
+
+def _missing(campaign: Campaign, plan: Plan) -> list[str]:
+    """What keeps a campaign from showing something, in sentences."""
+    found = []
+    if not plan.golden and campaign.proposer != "evolution":
+        found.append(
+            "No gate case was golden, so a change that only saves steps cannot win: where both pass, pairs "
+            "come out equal. Mark a case as golden on the page of the suite, and start a campaign again."
+        )
+    if campaign.proposer == "rules" and not Run.objects.filter(version=campaign.version, trial="").exists():
+        found.append(f"No run of {campaign.version} was recorded that rules could read. Run it first.")
+    return found
 
 
 def _tested(campaign: Campaign, recorded: Recorded, tested: Tested) -> dict[str, Any]:
@@ -186,6 +214,7 @@ def _tested(campaign: Campaign, recorded: Recorded, tested: Tested) -> dict[str,
     return {
         "item": tested,
         "pill": PILLS.get(tested.verdict, "running"),
+        "word": VERDICTS.get(tested.verdict, "Being judged"),
         "edits": [as_line(op) for op in tested.candidate.edits],
         "evidence": shown,
         "patch": patch,

@@ -26,7 +26,7 @@ def last(spec: Spec, body: Mapping[str, Any]) -> dict[str, Any]:
     task = body.get("task")
     if not isinstance(task, str):
         raise Refused("web.request", "The request names no task.")
-    rows = Run.objects.filter(version__spec=spec, deleted_at=None).order_by("-pk")
+    rows = Run.objects.filter(version__spec=spec, deleted_at=None, trial="").order_by("-pk")
     for run in rows.select_related("team", "version")[:RUNS]:
         if task in ((run.summary or {}).get("nodes") or {}):
             return {"run": _run(run), "entries": _entries(run, task)}

@@ -1,4 +1,4 @@
-"""The demo team: Alice (admin) and Bob (editor), who own the specs that ship. `seed()` makes it once.
+"""The demo team: Alice (admin) and Bob (reviewer), who own the specs that ship. `seed()` makes it once.
 
 It is for one's own machine: the password is in the documentation, so `up` serves it on loopback only.
 """
@@ -29,7 +29,7 @@ def seed() -> bool:
     alice = User.objects.create_user(USER, "alice@spak.example", PASSWORD, first_name="Alice")
     bob = User.objects.create_user("bob", "bob@spak.example", PASSWORD, first_name="Bob")
     team = create_team(alice, TEAM)
-    Membership.objects.create(team=team, user=bob, role=Role.EDITOR)
+    Membership.objects.create(team=team, user=bob, role=Role.REVIEWER)
     shipped = examples()
     for name, text in reversed(shipped.items()):
         create_spec(alice, team, name, text, "As it ships with SPAK")

@@ -141,7 +141,11 @@ def palette(request: HttpRequest) -> JsonResponse:
     if team is not None:
         rows = Spec.objects.filter(team=team, archived_at=None).values_list("name", "slug")[:500]
         places += [_place("Spec", name, "spak-spec-detail", team.slug, slug) for name, slug in rows]
-        runs = Run.objects.filter(team=team, deleted_at=None).order_by("-pk").values_list("name", "key")[:50]
+        runs = (
+            Run.objects.filter(team=team, deleted_at=None, trial="")
+            .order_by("-pk")
+            .values_list("name", "key")[:50]
+        )
         places += [_place("Run", f"{name} {key}", "spak-run", team.slug, key) for name, key in runs]
         pages = [("Home", "spak-team-home"), ("Specs", "spak-spec-list"), ("Gallery", "spak-gallery")]
         pages += [("Runs", "spak-run-list"), ("Suites", "spak-suite-list"), ("Reviews", "spak-reviews")]

@@ -21,7 +21,17 @@ from spakweb.runs.words import sentence
 
 HEADER = (
     *("pk", "key", "team_id", "name", "state", "reason", "task", "count", "projected", "holder"),
-    *("lease_until", "wanted", "enqueued_at", "queue", "labels", "made_at", "started_at", "ended_at"),
+    *(
+        "lease_until",
+        "wanted",
+        "enqueued_at",
+        "queue",
+        "labels",
+        "trial",
+        "made_at",
+        "started_at",
+        "ended_at",
+    ),
     *(
         "faults",
         "summary__steps",
@@ -83,7 +93,12 @@ def _checked(found: Mapping[str, Any]) -> bool | None:
 
 def list_row(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The same for a list of runs."""
-    more = {"name": found["name"], "made_at": _moment(found["made_at"]), "labels": found["labels"]}
+    more = {
+        "name": found["name"],
+        "made_at": _moment(found["made_at"]),
+        "labels": found["labels"],
+        "trial": found["trial"],
+    }
     return {**header(found, now), **more}
 
 

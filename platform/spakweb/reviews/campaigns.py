@@ -37,6 +37,26 @@ BYTES = 4_000_000
 PROPOSED = ("fit", "privileged")
 """Verdicts that become patches: what the gate found fit, and what only a person may decide."""
 WORDS = {1: "won", 0: "equal", -1: "lost"}
+VERDICTS = {
+    "fit": "Fit for review",
+    "privileged": "A person decides",
+    "rejected": "Rejected",
+    "not_shown": "Not shown to be better",
+}
+STAGES = {
+    "form": "The text is whole",
+    "privileges": "It may do no more",
+    "grammar": "The way of writing",
+    "counterfactual": "Recorded runs",
+    "golden": "Golden cases",
+    "fresh": "Fresh pairs of runs",
+}
+MARKS = {
+    "pass": ("succeeded", "Passed"),
+    "fail": ("failed", "Failed"),
+    "open": ("waiting", "Decides nothing alone"),
+    "privileged": ("waiting", "A person decides"),
+}
 NAME = "campaign"
 FINDINGS = 20
 """Runs of a candidate's findings, and records of each, that are kept."""

@@ -68,11 +68,12 @@ def start(
     seed: int | None = None,
     recording: str = "",
     prior: str = "",
+    trial: str = "",
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
     with the spec unless it is `bare` or a worker fetches them, as `begun_from` says. With a `text` it runs
     that one, and is a run of no version. `recording` is the key of a case whose answers it is given, `prior`
-    that of an earlier run whose search it begins with.
+    that of an earlier run whose search it begins with, `trial` what measures with it.
 
     Raises: Refused `web.run_mode`, `web.run_labels`, `web.run_prior`, `tuner.prior`.
     """
@@ -90,7 +91,7 @@ def start(
         team=spec.team, version=None if text else version, key=new_key(), name=spec.name, made_by=user,
         mode=mode, sandbox=sandbox, backend="recorded" if recording else backend[:40],
         inputs=dict(inputs or {}), labels=labels_of(labels),
-        files=files or (None if bare or begun_from else kept_files(spec)), **_queues(queue),
+        files=files or (None if bare or begun_from else kept_files(spec)), trial=trial, **_queues(queue),
         takes_in=sorted(one.pk for one in taken),
         prior=priors.fitting(user, spec.team, prior, whole, inputs or {}),
     )  # fmt: skip
@@ -171,10 +172,13 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
 
     A call may name the `backend` of a run that has none; from then on it is the run's. The first one counts;
     the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`, `web.run_approval`,
-    `web.run_backend`.
+    `web.run_backend`, `web.trial_answer`.
     """
     access.require(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
+    if run.trial:
+        words = "No person answers the runs of an experiment or a campaign: they measure the spec alone."
+        raise Refused("web.trial_answer", words, "Fork the run to go on with it by hand.", 409)
     unsafe_text.require_no_nul(of, body)
     if backend not in ("", *BACKENDS):
         hint = f"One of: {', '.join(BACKENDS)}."

@@ -32,6 +32,13 @@ class State(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class Trial(models.TextChoices):
+    """What a run was started for, where no person started it for itself."""
+
+    EXPERIMENT = "experiment"
+    CAMPAIGN = "campaign"
+
+
 SANDBOXES = ("", "docker", "gvisor")
 """What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
 TRIES = 6
@@ -116,6 +123,8 @@ class Run(models.Model):
     labels = models.JSONField(default=list, blank=True)
     parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)
     parent_seq = models.PositiveIntegerField(null=True, blank=True)
+    trial = models.CharField(max_length=10, choices=Trial, blank=True, default="", db_default="")
+    """What measures with it: no person answers it, and lists leave it out unless they are asked for it."""
     prior = models.CharField(max_length=128, blank=True, default="", db_default="")
     """The key of the earlier run whose search it begins with; what it found is copied into the genesis."""
 
@@ -172,6 +181,7 @@ class Run(models.Model):
                 name="runs_to_erase",
             ),
             models.Index(fields=("team", "-id"), name="runs_of_team"),
+            models.Index(fields=("team", "-id"), condition=models.Q(trial=""), name="runs_without_trials"),
             models.Index(fields=("team", "state", "ended_at"), name="runs_of_team_by_state"),
             models.Index(fields=("state", "lease_until"), name="runs_to_sweep"),
             models.Index(fields=("ended_at",), name="runs_by_end"),

@@ -20,10 +20,10 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.runs import actions as runs
 from spakweb.runs import unsafe_text
-from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.models import ENDED, Run, State, Trial
 from spakweb.specs.models import SpecVersion
 from spakweb.specs.team_files import TeamFiles
-from spakweb.suites import case_runs
+from spakweb.suites import case_runs, report
 from spakweb.suites.models import Case, Cell, Experiment, Suite
 from spakweb.teams.models import Team
 
@@ -108,6 +108,18 @@ def keep(user: Any, run: Run, suite: Suite, name: str) -> Case:
     return made
 
 
+def mark_golden(user: Any, case: Case, golden: bool) -> None:
+    """Say whether candidates of campaigns may lose the case; one that came as golden stays so. Campaigns that
+    have begun keep to what held then."""
+    access.require(user, "suite.edit", case.suite)
+    with transaction.atomic():
+        suite = Suite.objects.select_for_update().get(pk=case.suite_id)
+        marked = {*(suite.golden or ())} - {case.name} | ({case.name} if golden else set())
+        suite.golden = sorted(marked)
+        suite.save(update_fields=["golden"])
+        record(user, "suite.golden", case.name, suite.team, suite=suite.slug, golden=golden)
+
+
 def begin(
     user: Any,
     suite: Suite,
@@ -120,13 +132,18 @@ def begin(
     """An experiment with all its runs, queued; each run is one of the team's like any other. When its budget
     is used up, a sweep cancels those that have not begun (budget.py).
 
-    Raises: Refused `web.experiment`, `web.case_checks`; what `runs.actions.start` raises.
+    Raises: Refused `web.experiment`, `web.case_checks`, `web.trial_asks`; what `runs.actions.start` raises.
     """
     access.require(user, "suite.edit", suite)
     chosen = [case for case in suite.current.select_related("files", "vetting") if case.split in splits]
     unique = list(dict.fromkeys(versions))
+    if len(unique) < len(versions):
+        twice = next(one for place, one in enumerate(versions) if one in versions[:place])
+        hint = "Choose another version; more runs of each case show how much chance decides."
+        raise Refused("web.experiment", f"{twice} is named twice.", hint)
     _fits(suite, unique, times, splits, chosen)
     case_runs.require_vetted(chosen)
+    case_runs.require_unattended(chosen, unique, backend)
     labels = _labels(unique)
     plan = Plan(
         suite.slug,
@@ -148,12 +165,9 @@ def begin(
             sealed=sum(case.split == "sealed" for case in chosen),
         )  # fmt: skip
         for cell in cells(plan):
-            case, version = by_name[cell.case], labels[cell.spec]
-            label = f"experiment {suite.slug} {number}"
-            run = case_runs.begin(user, case, version, cell.k, [label], backend=backend)
-            Cell.objects.create(
-                experiment=made, case=case, version=version, label=cell.spec, k=cell.k, run=run
-            )
+            new = Cell(experiment=made, case=by_name[cell.case], version=labels[cell.spec])
+            new.label, new.k = cell.spec, cell.k
+            _begin(user, new, backend)
         details = {"runs": len(by_name) * len(labels) * times, "sealed": made.sealed}
         record(user, "experiment.begun", f"{suite.slug} {number}", suite.team, **details)
     return made
@@ -168,6 +182,37 @@ def stop(user: Any, experiment: Experiment) -> None:
         record(user, "experiment.stopped", str(experiment), experiment.suite.team)
     for cell in experiment.cells.exclude(run__state__in=ENDED).select_related("run__team"):
         runs.request_control(user, cell.run, "cancel")
+
+
+def resume(user: Any, experiment: Experiment) -> int:
+    """Try at once what is held up, and run again the cells whose run gave no result; how many these are.
+
+    Raises: Refused `web.experiment`.
+    """
+    access.require(user, "suite.edit", experiment)
+    if experiment.stopped_at is not None:
+        raise Refused("web.experiment", "The experiment was stopped.", "Start a new one.", 409)
+    case_runs.try_now(experiment.cells)
+    backend = Plan.from_json(experiment.plan).backend
+    with transaction.atomic():
+        Suite.objects.select_for_update().get(pk=experiment.suite_id)
+        void = [cell for cell in report.newest(experiment).values() if report.is_void(cell.case, cell.run)]
+        for cell in void:
+            again = Cell(experiment=experiment, case=cell.case, version=cell.version, label=cell.label)
+            again.k, again.attempt = cell.k, cell.attempt + 1
+            _begin(user, again, backend)
+        if void:
+            record(user, "experiment.resumed", str(experiment), experiment.team, runs=len(void))
+    return len(void)
+
+
+def _begin(user: Any, cell: Cell, backend: str) -> None:
+    """Queue the run of a new cell."""
+    label = f"experiment {cell.experiment.suite.slug} {cell.experiment.number}"
+    cell.run = case_runs.begin(
+        user, cell.case, cell.version, cell.k, [label], Trial.EXPERIMENT, backend=backend
+    )
+    cell.save()
 
 
 def _fits(

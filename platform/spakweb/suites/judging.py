@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.db import IntegrityError, transaction
 
 from spak.begin import bench
-from spak.errors import UserError
+from spak.errors import UserError, of_host
 from spak.suites import Case as Kept
 from spak.suites import judge as judged
 from spak.suites.folder import passes_before
@@ -53,8 +53,8 @@ def due() -> tuple[list[int], list[str]]:
 
 
 def vet(pk: int) -> bool:
-    """Try the sealed checks of a case on an empty workspace and on the one that it begins with. A full disk
-    says nothing of them: False, and the case stays due.
+    """Try the sealed checks of a case on an empty workspace and on the one that it begins with. A full disk,
+    or what else the host cannot do, says nothing of them: False, and the case stays due.
 
     Raises: UnavailableError where this worker has no sandbox.
     """
@@ -65,8 +65,8 @@ def vet(pk: int) -> bool:
             problem = passes_before(case, made)
             trouble = "" if problem is None else f"{problem.message} [{problem.code}]"
     except (UserError, OSError) as error:
-        if is_full(error):
-            log.warning("checks of case %s were not tried: the disk is full", row)
+        if is_full(error) or of_host(error):
+            log.warning("checks of case %s were not tried: %s", row, error)
             return False
         if isinstance(error, OSError):
             raise
@@ -77,7 +77,7 @@ def vet(pk: int) -> bool:
 
 
 def judge(key: str) -> bool:
-    """Judge a run of a case that has ended. A full disk decides nothing: False, and the run stays due.
+    """Judge a run of a case that has ended. What the host cannot do decides nothing: False, and it stays due.
 
     Raises: UnavailableError where this worker has no sandbox.
     """
@@ -90,8 +90,8 @@ def judge(key: str) -> bool:
             found = judged(case, of.run.state, codes, left, made)
             outcome, why, results = found.outcome, found.why, to_json(found.results)
     except (UserError, OSError) as error:
-        if is_full(error):
-            log.warning("run %s was not judged: the disk is full", key)
+        if is_full(error) or of_host(error):
+            log.warning("run %s was not judged: %s", key, error)
             return False
         if isinstance(error, OSError):
             raise

@@ -28,6 +28,8 @@ class Suite(models.Model):
     name = models.CharField(max_length=80)
     seed = models.PositiveBigIntegerField()
     """Splits are drawn from it and the hash of a case."""
+    golden = models.JSONField(null=True, blank=True)
+    """Names of the cases that people marked as golden here."""
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -70,7 +72,7 @@ class Case(AppendOnly):
     checked = models.BooleanField(default=False)
     """Whether files, a validator or sealed checks decide as well: a worker judges its runs."""
     golden = models.BooleanField(default=False)
-    """In a campaign no candidate may lose it."""
+    """Whether it came marked as golden (`is_golden`)."""
     replaces = models.ForeignKey(
         "self", models.PROTECT, related_name="successors", null=True, blank=True, default=None
     )
@@ -87,6 +89,11 @@ class Case(AppendOnly):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_golden(self) -> bool:
+        """Whether no candidate of a campaign may lose it."""
+        return self.golden or self.name in (self.suite.golden or ())
 
 
 class Experiment(models.Model):
@@ -129,12 +136,16 @@ class Cell(AppendOnly):
     label = models.CharField(max_length=80)
     """What the version is called in the plan."""
     k = models.PositiveIntegerField()
+    attempt = models.PositiveSmallIntegerField(default=0, db_default=0)
+    """It is run again where a run gave no result; the newest counts."""
     run = models.OneToOneField(Run, models.PROTECT, related_name="cell")
 
     class Meta:
         ordering = ("pk",)
         constraints = (
-            models.UniqueConstraint(fields=("experiment", "case", "version", "k"), name="one_run_per_cell"),
+            models.UniqueConstraint(
+                fields=("experiment", "case", "version", "k", "attempt"), name="one_run_per_cell"
+            ),
         )
 
 

@@ -1,8 +1,8 @@
 """What an experiment shows so far: the kernel's own report, made of the runs of its cells.
 
 A run that has not ended is missing, and so is one that never began because the budget was used up; one that
-was cancelled or deleted, or whose first record names another spec than the plan, is void. None of these
-passes for a version.
+was cancelled or deleted, could not begin, asked a person, or whose first record names another spec than the
+plan, is void. None of these passes for a version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from spak.outer.experiments.model import Outcome, spec_hash
 from spak.records import decode
 from spakweb.ledger.projection import tokens_used
 from spakweb.runs.models import Run, RunRecord, State
-from spakweb.suites.models import Case, Experiment, Judgement
+from spakweb.suites.models import Case, Cell, Experiment, Judgement
+
+CANCELLED = "run.cancelled"
+NOT_BEGUN, WAITS = "it could not begin: ", "it waits for a person"
+OF_SPEC = (WAITS, "web.trial_asks", *(f"{NOT_BEGUN}{family}" for family in ("lang.", "usage.", "policy.")))
+"""How a reason begins for which the spec is to blame, and not the host or whoever ended the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,7 @@ def of(experiment: Experiment) -> Shown:
     done: dict[Place, Done] = {}
     runs: dict[Place, Run] = {}
     unbegun, used = 0, Used()
-    for cell in experiment.cells.select_related("case", "run"):
-        place = Place(cell.case.name, cell.label, cell.k)
+    for place, cell in newest(experiment).items():
         runs[place] = cell.run
         if experiment.ran_out and cell.run.state == State.CANCELLED and not cell.run.count:
             unbegun += 1
@@ -50,19 +54,30 @@ def of(experiment: Experiment) -> Shown:
     return Shown(report, runs, len(runs) - len(done) - unbegun, used)
 
 
+def newest(experiment: Experiment) -> dict[Place, Cell]:
+    """The newest attempt of each cell."""
+    rows = experiment.cells.select_related("case__suite", "version__spec__team", "run").order_by(
+        "attempt", "pk"
+    )
+    return {Place(cell.case.name, cell.label, cell.k): cell for cell in rows}
+
+
 def settled(case: Case, run: Run) -> bool:
     """Whether what a run of a case came to is known: it has ended, and is judged where checks decide."""
-    if run.deleted_at is not None or (run.state == State.CANCELLED and case.state != State.CANCELLED):
+    if _void(case, run):
         return True
     return run.ended and (not case.checked or Judgement.objects.filter(of__run=run).exists())
 
 
+def is_void(case: Case, run: Run) -> bool:
+    """Whether a run of a case is over and gave no result."""
+    return settled(case, run) and done_of(case, run).outcome == "void"
+
+
 def done_of(case: Case, run: Run) -> Done:
     """The result of a settled run of a case."""
-    if run.deleted_at is not None:
-        return Done(run.key, "void", "the run was deleted")
-    if run.state == State.CANCELLED and case.state != State.CANCELLED:
-        return Done(run.key, "void", "the run was cancelled", run.state)
+    if why := _void(case, run):
+        return Done(run.key, "void", why, run.state, of_host=not why.startswith(OF_SPEC))
     summary: Mapping[str, Any] = run.summary or {}
     reason = "" if run.state == State.SUCCEEDED else run.reason
     right = run.state == case.state and reason == case.reason
@@ -76,6 +91,19 @@ def done_of(case: Case, run: Run) -> Done:
         tokens_used(summary), int(summary.get("cost") or 0),
         int(summary.get("elapsed_ms") or 0), _ran(run.key),
     )  # fmt: skip
+
+
+def _void(case: Case, run: Run) -> str:
+    """Why a run gives no result, whatever it did; empty where it gives one, or goes on."""
+    if run.deleted_at is not None:
+        return "the run was deleted"
+    if run.state == State.WAITING:
+        return WAITS
+    if run.state == State.CANCELLED and run.reason not in ("", CANCELLED):
+        return run.reason
+    if run.state == State.CANCELLED and case.state != State.CANCELLED:
+        return "the run was cancelled"
+    return f"{NOT_BEGUN}{run.reason}" if run.ended and not run.count else ""
 
 
 @lru_cache(maxsize=4_096)

@@ -92,7 +92,8 @@ def _row(user: Any, case: Case, made: Kept) -> Case:
             return Case.objects.create(
                 suite=case.suite, name=name, content_hash=made.hash, split=case.split, inputs=case.inputs,
                 files=case.files, state=case.state, reason=case.reason, origin=case.origin, seed=case.seed,
-                pack=packs.key_of(made.folder), checked=True, golden=case.golden, replaces=case, made_by=user,
+                pack=packs.key_of(made.folder), checked=True, golden=case.is_golden, replaces=case,
+                made_by=user,
             )  # fmt: skip
     except IntegrityError as error:
         why = "The suite has a case of that name, or with these very checks."

@@ -13,8 +13,10 @@ urlpatterns = [
     path("suites/<slug:suite>/", views.suite_page, name="spak-suite"),
     path("suites/<slug:suite>/change/", views.change, name="spak-suite-change"),
     path("suites/<slug:suite>/seal/", views.seal, name="spak-case-seal"),
+    path("suites/<slug:suite>/golden/", views.golden, name="spak-case-golden"),
     path("suites/<slug:suite>/begin/", views.begin, name="spak-experiment-begin"),
     path("suites/<slug:suite>/<int:number>/", views.experiment_page, name="spak-experiment"),
     path("suites/<slug:suite>/<int:number>/stop/", views.stop, name="spak-experiment-stop"),
+    path("suites/<slug:suite>/<int:number>/resume/", views.resume, name="spak-experiment-resume"),
     path("runs/<str:run>/case/", views.keep, name="spak-run-keep"),
 ]

@@ -22,7 +22,7 @@ from spakweb.errors import Refused
 from spakweb.runs.pages.views import find_run
 from spakweb.runs.words import figure, money, took
 from spakweb.specs.models import SpecVersion
-from spakweb.suites import actions, bringing, report, sealing
+from spakweb.suites import actions, bringing, case_runs, report, sealing
 from spakweb.suites import budget as budgets
 from spakweb.suites.models import Experiment, Suite, counted
 from spakweb.teams.models import Team
@@ -131,6 +131,15 @@ def seal(request: HttpRequest, team: str, suite: str) -> HttpResponse:
 
 
 @require_POST
+def golden(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    """Mark a case as golden, or no longer."""
+    found = find_suite(request, team, suite, "suite.edit")
+    case = get_object_or_404(found.cases.select_related("suite__team"), name=request.POST.get("case", ""))
+    actions.mark_golden(request.user, case, request.POST.get("golden") == "1")
+    return redirect("spak-suite", team=team, suite=suite)
+
+
+@require_POST
 def begin(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     """Start an experiment with the versions of the form, the base first."""
     found, given = find_suite(request, team, suite, "suite.edit"), request.POST
@@ -173,7 +182,9 @@ def experiment_page(request: HttpRequest, team: str, suite: str, number: int) ->
         ],
         "specs": [(row, words.rate(row), _amounts(row.figures)) for row in shown.report.specs],
         "limits": _limits(shown),
-        "verdict": words.verdict(shown.report.comparison) if shown.report.comparison else [],
+        "held_up": case_runs.held_up(found.cells),
+        "void": any(row.void for row in shown.report.specs),
+        "verdicts": [words.verdict(one) for one in shown.report.comparisons],
         "may_edit": _may(request, found.suite.team),
     }
     return render(request, "suites/_experiment.html" if request.htmx else "suites/experiment.html", context)
@@ -184,6 +195,13 @@ def stop(request: HttpRequest, team: str, suite: str, number: int) -> HttpRespon
     """Stop an experiment: cancel its open runs."""
     found = find_experiment(request, team, suite, number, "suite.edit")
     actions.stop(request.user, found)
+    return redirect("spak-experiment", team=team, suite=suite, number=number)
+
+
+@require_POST
+def resume(request: HttpRequest, team: str, suite: str, number: int) -> HttpResponse:
+    """Try at once what is held up, and run again what gave no result."""
+    actions.resume(request.user, find_experiment(request, team, suite, number, "suite.edit"))
     return redirect("spak-experiment", team=team, suite=suite, number=number)
 
 

@@ -75,6 +75,7 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
             row.count
             or error.code == "workspace.busy"
             or retry_policy.is_full(error)
+            or retry_policy.awaits(row, error)
             or _elsewhere(row, error)
         ):
             return retry_policy.hold_up(row, error)

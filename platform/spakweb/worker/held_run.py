@@ -19,7 +19,7 @@ from django.db import DatabaseError, close_old_connections, connection, transact
 from django.utils import timezone
 
 from spak import canon, config
-from spak.errors import UserError
+from spak.errors import UserError, of_host
 from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
 from spak.ports import Heard
@@ -110,7 +110,14 @@ class HeldRun:
             if not error.code.startswith("llm."):
                 raise
             log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
-            self._save("waiting", f"{error.code}: {error.message}"[:200])
+            reason = f"{error.code}: {error.message}"
+            if not self.row.trial:
+                self._save("waiting", reason[:200])
+            elif of_host(error):
+                self._save("gone")
+                raise  # no person calls the backend again: the run rests and is tried again
+            else:
+                self._give_up(reason)
             more = False
         finally:
             try:
@@ -147,6 +154,9 @@ class HeldRun:
         """Write how it stands; True when there is more to do."""
         if wanted == "cancel":
             self.runner.cancel()
+        elif self.row.trial and stop == "waiting":
+            self._give_up(f"web.trial_asks: task {self.runner.pending().task} asks a person")
+            return False
         elif wanted == "pause" and not Run.objects.filter(pk=self.row.pk, wanted=wanted).exists():
             wanted = ""  # somebody resumed it while it came to a stop
         if self.runner.state.ended or stop in ("waiting", "ended") or wanted == "pause":
@@ -154,6 +164,11 @@ class HeldRun:
             return not self.runner.state.ended and bool(self._asked())
         self._save("gone")
         return True
+
+    def _give_up(self, reason: str) -> None:
+        """End a run of an experiment or campaign without a result: no person goes on with it."""
+        self.runner.cancel()
+        self._save("ended", reason[:200])
 
     def _heard(self, record: Record, state: KernelState) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 
     a full disk                      every ROOM_PAUSE, for as long as it takes
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
+    a model that is away             every PAUSE, for a run of an experiment or campaign
     a repository that is away        after 5 s, then twice as long; then it fails (sources/freeze.py)
     an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
     a worker that died with it       at once, then PAUSE and twice as long each time; after TRIES it is paused
@@ -21,7 +22,7 @@ from typing import Literal
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from spak.errors import SpakError, UserError
+from spak.errors import SpakError, UserError, of_host
 from spak.records import Authority
 from spakweb import clock
 from spakweb.ledger import store
@@ -53,8 +54,24 @@ def hold_up(
     `fence` is that of the lease that we had: nothing is written if somebody had the run after us.
     """
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
-    _rests(row, f"{error.code}: {error.message}", ROOM_PAUSE if is_full(error) else pause, fence=fence)
+    reason = f"{error.code}: {error.message}"
+    _rests(row, reason, ROOM_PAUSE if is_full(error) else pause, fence=fence)
+    if awaits(row, error):
+        _others_rest(row, reason, pause)
     return "stopped"
+
+
+def awaits(row: Run, error: UserError) -> bool:
+    """Whether a run of an experiment or campaign waits until what is unavailable is back: it would measure
+    nothing if it ended now."""
+    return bool(row.trial) and of_host(error)
+
+
+def _others_rest(row: Run, reason: str, pause: timedelta) -> None:
+    """Of one experiment or campaign few runs at a time find out whether it is back."""
+    now = clock.now()
+    rows = Run.objects.filter(free(now), team=row.team_id, trial=row.trial, labels=row.labels)
+    rows.filter(state=State.QUEUED, wanted="").update(not_before=now + pause, reason=_reason(reason))
 
 
 def count(row: Run, error: Exception) -> Literal["stopped"]:

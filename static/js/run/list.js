@@ -49,7 +49,8 @@ function live(list) {
   // The page was made before its socket was open: a run may have changed in between, and no later message says so.
   function outdated(runs) {
     const row = (run) => list.querySelector(`[data-run="${CSS.escape(run.key)}"]`);
-    if (!location.search && runs.length && !row(runs[0])) return true;
+    const newest = runs.find((run) => !run.trial);  // the list leaves the others out
+    if (!location.search && newest && !row(newest)) return true;
     return runs.some((run) => {
       const shown = row(run)?.querySelector(".pill")?.dataset.state;
       return shown !== undefined && shown !== run.state;

@@ -100,7 +100,7 @@ def test_what_a_worker_did_before_it_died_is_not_done_again(
             raise Died
 
     monkeypatch.setattr(ledger, "write", dying)
-    monkeypatch.setattr(ledger.Held, "give_back", lambda held, failed=False: None)
+    monkeypatch.setattr(ledger.Held, "give_back", lambda held, **_: None)
     for turn in range(200):
         left = 1 + turn % 3
         try:

@@ -36,7 +36,7 @@ def test_a_known_read_is_shown_with_its_records_and_edit(cast: Any, ran: Ran) ->
     answer = part(cast, run)
     text = answer.content.decode()
     assert (answer.status_code, "redundant call" in text) == (200, True)
-    assert "remove_step task=Reads step=two" in text
+    assert "Remove step: task Reads, step two" in text
     (found,) = findings.of_version(run.version.spec, None).analysis.findings  # type: ignore[union-attr]
     for seq in found.records[:5]:
         assert reverse("spak-run-record", args=[cast.team.slug, run.key, seq]) in text

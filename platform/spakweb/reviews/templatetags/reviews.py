@@ -30,8 +30,14 @@ def stage_looks(stage: dict[str, Any]) -> tuple[str, str]:
     """Pill and word of a campaign's stage: green where it judged something."""
     word = stage["verdict"]
     if word == "pass" and stage["why"] == NO_GOLDEN:
-        return "cancelled", "nothing to judge"
-    return {"pass": "succeeded", "fail": "failed"}.get(word, "waiting"), word
+        return "cancelled", "Nothing to judge"
+    return campaigns.MARKS.get(word, ("waiting", word))
+
+
+@register.filter
+def stage_name(stage: str) -> str:
+    """What a stage of a campaign's gate looks at."""
+    return campaigns.STAGES.get(stage, stage)
 
 
 @register.filter
@@ -48,6 +54,12 @@ def as_json(value: Any) -> str:
     """A value as JSON of at most 300 characters."""
     text = canon.dumps(value).decode()
     return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+@register.filter
+def verdict_word(verdict: str) -> str:
+    """The verdict of a campaign's gate in words."""
+    return campaigns.VERDICTS.get(verdict, verdict)
 
 
 @register.filter

@@ -78,7 +78,7 @@ def _shown(request: HttpRequest, badge: Badge) -> HttpResponse:
 
 
 def _drawn(badge: Badge, tag: str) -> str:
-    rows = Run.objects.filter(version__spec=badge.spec_id, state__in=sorted(ENDED), deleted_at=None)
+    rows = Run.objects.filter(version__spec=badge.spec_id, state__in=sorted(ENDED), deleted_at=None, trial="")
     name = badge.spec.name
     if tag:
         found = badge.spec.tags.filter(name=tag).first() if tag.isprintable() else None

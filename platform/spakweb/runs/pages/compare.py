@@ -42,7 +42,7 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     keys = [request.GET.get(name, "").replace("\0", "") for name in ("one", "two")]
     context: dict[str, Any] = {"team": found, "section": "runs"}
-    choices = Run.objects.filter(team=found, count__gt=0, deleted_at=None).only(
+    choices = Run.objects.filter(team=found, count__gt=0, deleted_at=None, trial="").only(
         "key", "name", "made_at", "state"
     )
     context["choices"] = list(choices.order_by("-pk")[:CHOICES])

@@ -218,7 +218,7 @@ class Figures(Func):
 
 def _ended(team: Team, days: int) -> QuerySet[Run]:
     since = timezone.now() - timedelta(days=days)
-    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since, deleted_at=None)
+    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since, deleted_at=None, trial="")
     return rows.exclude(state=State.CANCELLED).order_by("-pk")
 
 
@@ -274,7 +274,7 @@ def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high
 
 def home(team: Team) -> dict[str, Any]:
     """The home page's parts that are about runs."""
-    rows = Run.objects.filter(team=team, deleted_at=None).order_by("-pk")
+    rows = Run.objects.filter(team=team, deleted_at=None, trial="").order_by("-pk")
     moving = rows.filter(state__in=(State.RUNNING, State.PAUSED, State.QUEUED)).order_by(
         Case(When(state=State.RUNNING, then=0), When(state=State.PAUSED, then=1), default=2), "enqueued_at"
     )
@@ -307,7 +307,9 @@ USUAL_OF = 20
 def usual_time(spec: Spec) -> dict[str, Any] | None:
     """How long runs of a spec take, in ms, from their start to their end; None where none succeeded yet.
     What a run waited for people is part of it."""
-    ended = Run.objects.filter(version__spec=spec, state=State.SUCCEEDED, deleted_at=None, parent=None)
+    ended = Run.objects.filter(
+        version__spec=spec, state=State.SUCCEEDED, deleted_at=None, parent=None, trial=""
+    )
     rows = ended.exclude(started_at=None).exclude(ended_at=None).order_by("-pk")
     times = [
         (row["ended_at"] - row["started_at"]).total_seconds() * 1000

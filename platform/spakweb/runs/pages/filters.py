@@ -39,6 +39,8 @@ class RunFilter:
     mine: bool = False
     deleted: bool = False
     """What is left of those that were deleted, and no others."""
+    trials: str = ""
+    """"1" for runs of experiments and campaigns alone, "0" for all others; empty: as `apart` says."""
 
     @classmethod
     def of(cls, query: QueryDict) -> RunFilter:
@@ -52,11 +54,16 @@ class RunFilter:
             word(query.get("q", "")),
             query.get("mine") == "1",
             query.get("deleted") == "1",
+            query["trials"] if query.get("trials") in ("0", "1") else "",
         )
 
-    def apply(self, rows: QuerySet[Run], user: Any) -> QuerySet[Run]:
-        """The runs that fit."""
+    def apply(self, rows: QuerySet[Run], user: Any, *, apart: bool = True) -> QuerySet[Run]:
+        """The runs that fit; `apart` leaves out those of experiments and campaigns unless asked for."""
         rows = rows.filter(deleted_at__isnull=not self.deleted)
+        if self.trials == "1":
+            rows = rows.exclude(trial="")
+        elif self.trials == "0" or apart:
+            rows = rows.filter(trial="")
         if self.state:
             rows = rows.filter(_shown_in(self.state))
         if self.spec:
@@ -73,7 +80,7 @@ class RunFilter:
     def query(self) -> str:
         """The filter as an address has it."""
         found = {"state": self.state, "spec": self.spec, "version": self.version, "label": self.label}
-        found["q"] = self.text
+        found |= {"q": self.text, "trials": self.trials}
         shown = [(key, value) for key, value in found.items() if value]
         flags = [(name, "1") for name in ("mine", "deleted") if getattr(self, name)]
         return urlencode(shown + flags)

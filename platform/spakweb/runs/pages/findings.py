@@ -111,10 +111,10 @@ def row(spec: Spec, item: Finding) -> dict[str, Any]:
 
 
 def as_line(op: Op) -> str:
-    """An edit in one line: `remove_step task=Reads step=two`."""
+    """An edit in one line: `Remove step: task Reads, step two`."""
     given = to_json(op)
-    more = (f"{name}={value}" for name, value in given.items() if name != "op" and value not in ("", None))
-    return " ".join([str(given["op"]), *more])
+    more = (f"{name} {value}" for name, value in given.items() if name != "op" and value not in ("", None))
+    return f"{str(given['op']).replace('_', ' ').capitalize()}: {', '.join(more)}"
 
 
 def observed(found: Found) -> SafeString | None:

@@ -36,9 +36,9 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
         names = ", ".join(sorted(given.keys() - dict(parse_qsl(wanted.query)).keys())) or "one of them"
         raise Refused(
             "web.run_filter", f"The filters cannot be used: {names[:100]}.",
-            "They are state, spec, version, label, q, mine=1 and deleted=1.",
+            "They are state, spec, version, label, q, trials=0 or 1, mine=1 and deleted=1.",
         )  # fmt: skip
-    rows = wanted.apply(rows, request.user)
+    rows = wanted.apply(rows, request.user, apart=False)
     if before := request.GET.get("before"):
         rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
     columns = (*HEADER, "version__spec__slug", "version__number", "deleted_at", "head", "takes_in")

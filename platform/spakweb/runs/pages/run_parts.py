@@ -274,7 +274,8 @@ def _waits(run: Run) -> str:
 
 def waiting(run: Run) -> dict[str, Any] | None:
     """What it waits for, when nobody has answered it yet."""
-    found = (run.summary or {}).get("waiting") if run.state == State.WAITING else None
+    asks = run.state == State.WAITING and not run.trial
+    found = (run.summary or {}).get("waiting") if asks else None
     if not found:
         return None
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()

@@ -134,7 +134,7 @@ def _banner(address: str, demo_team: bool) -> str:
     lines = ["", f"  SPAK is running   {address}", ""]
     if demo_team:
         lines += [
-            f"  sign in           {demo.USER} / {demo.PASSWORD}   (filled in; bob: an editor, same password)",
+            f"  sign in           {demo.USER} / {demo.PASSWORD}   (filled in; bob, a reviewer, has it too)",
             "  try               1  sign in, choose Watch a run, start attention_tuner: a minute of tuning",
             "                    2  replay and verify it, without model or sandbox; fork it",
             "                    3  fix first_draft: the editor offers the fix next to the mistake",

@@ -1,0 +1,213 @@
+"""A model that goes away and comes back: campaigns and experiments pause, and no candidate pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+import platform_campaigns as kit
+from llm_stub import MODEL, Stub
+from spak.outer.campaigns import verify
+from spakweb import clock, rights
+from spakweb.campaigns import actions, ledger, queue, steps
+from spakweb.campaigns.models import Campaign, State
+from spakweb.runs.actions import start
+from spakweb.runs.models import Run
+from spakweb.specs.actions import save_version
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import Spec
+from spakweb.suites import actions as suites
+from spakweb.suites import report
+from spakweb.suites.models import Experiment, Suite
+from spakweb.teams import tokens
+from spakweb.worker import execute
+from token_kit import program
+
+World = tuple[Spec, Suite]
+ASKS = kit.TWICE.replace(
+    'content: "good" }',
+    'content: "good" }\n    step three: llm.query { prompt: "Say a word." output_var: word }',
+)
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    monkeypatch.chdir(tmp_path)
+    with Stub() as stub:
+        stub.script = ["say yes"]
+        (tmp_path / "spak.toml").write_text(
+            f'[llm]\nmode = "openai_compatible"\nmodel = "{MODEL}"\nbase_url = "{stub.url}"\nretries = 0\n'
+        )
+        yield stub
+
+
+@pytest.fixture
+def asking(cast: Any, world: World, model: Stub) -> World:
+    """A spec that asks its model, with a run of it."""
+    spec, suite = world
+    save_version(cast["alice"], spec, ASKS, 1, "it asks")
+    spec.refresh_from_db()
+    run = start(cast["alice"], spec, mode="full_auto", backend="openai_compatible")
+    execute.advance(run.key)
+    return spec, suite
+
+
+def away(stub: Stub) -> None:
+    stub.script = ["503"]
+
+
+def back(stub: Stub) -> None:
+    stub.script = ["say yes"]
+
+
+def later() -> None:
+    """The pause of all that rests is over."""
+    Run.objects.exclude(not_before=None).update(not_before=clock.now() - timedelta(minutes=1))
+
+
+def states(rows: Any) -> set[str]:
+    return set(rows.values_list("run__state", flat=True))
+
+
+@pytest.mark.findings("E1")
+@pytest.mark.parametrize("click", [False, True], ids=["by itself", "by a click"])
+def test_a_campaign_waits_for_its_model(cast: Any, asking: World, model: Stub, click: bool) -> None:
+    spec, suite = asking
+    made = kit.begun(cast["bob"], spec, suite, backend="openai_compatible")
+    for _ in range(2):
+        assert steps.advance(made.pk) == "waiting"
+        kit.run_all(made)
+    steps.advance(made.pk)
+    away(model)
+    before = len(ledger.read(made).tested[0].pairs)
+    assert before and states(made.asked.all()) == {"succeeded", "queued"}
+    kit.run_all(made)
+    assert states(made.asked.all()) == {"succeeded", "queued"}, "none failed, and none waits for a person"
+
+    page = cast.client("vera").get(reverse("spak-campaign", args=[cast.team.slug, made.number]))
+    text = page.content.decode()
+    assert "Paused" in text and "llm.server" in text and "It goes on by itself" in text
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
+    api = f"/api/v1/teams/{cast.team.slug}/campaigns/"
+    shown = bob.get(f"{api}{made.number}/").json()
+    assert shown["state"] == "paused" and shown["why"].startswith("llm.server: ")
+    for state, count in (("paused", 1), ("running", 0)):
+        assert len(bob.get(api, {"state": state}).json()["campaigns"]) == count
+    steps.advance(made.pk)
+    assert len(ledger.read(made).tested[0].pairs) == before, "no pair is lost meanwhile"
+
+    back(model)
+    if click:
+        answer = cast.client("bob").post(
+            reverse("spak-campaign-control", args=[cast.team.slug, made.number]), {"do": "resume"}
+        )
+        assert answer.status_code == 302
+        assert not Run.objects.exclude(not_before=None).exists()
+    else:
+        later()
+    assert queue.standing(made) == ("running", "")
+    assert kit.finish(made) == "proposals"
+    told = ledger.read(made)
+    assert (told.tested[0].verdict, made.state) == ("fit", State.ENDED)
+    assert {pair.outcome for pair in told.tested[0].pairs} == {0}
+
+
+@pytest.mark.findings("E1")
+def test_runs_that_cannot_begin_wait_too_and_few_ask(cast: Any, asking: World, model: Stub) -> None:
+    """Where the model is away before a run has a record; the others of the experiment rest with it."""
+    spec, suite = asking
+    made = suites.begin(cast["bob"], suite, [spec.head], 5, ["gate"], "ollama")  # none is installed here
+    first, *others = [cell.run for cell in made.cells.select_related("run")]
+    execute.advance(first.key)
+    assert states(made.cells.all()) == {"queued"}
+    for run in (first, *others):
+        run.refresh_from_db()
+        assert run.not_before is not None and run.reason.startswith("llm."), run.reason
+        assert run.count == 0
+    shown = report.of(made)
+    assert (shown.open, shown.report.specs[0].void) == (5, ())
+
+
+@pytest.mark.findings("E1")
+def test_an_experiment_waits_and_goes_on(cast: Any, asking: World, model: Stub) -> None:
+    spec, suite = asking
+    made = suites.begin(cast["bob"], suite, [spec.head], 2, ["gate"], "openai_compatible")
+    away(model)
+    run_cells(made)
+    bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
+    here = f"/api/v1/teams/{cast.team.slug}/suites/{suite.slug}/experiments/{made.number}/"
+    shown = bob.get(here).json()
+    assert (shown["state"], shown["open"]) == ("paused", 2)
+    assert shown["why"].startswith("llm.server: ")
+    page = reverse("spak-experiment", args=[cast.team.slug, suite.slug, made.number])
+    text = cast.client("bob").get(page).content.decode()
+    assert "Paused" in text and "Try now" in text and "llm.server" in text
+    back(model)
+    assert bob.post(f"{here}resume/").json()["state"] == "running"
+    run_cells(made)
+    assert (bob.get(here).json()["state"], [row.passed for row in report.of(made).report.specs]) == (
+        "ended",
+        [2],
+    )
+
+
+@pytest.mark.findings("E1")
+def test_cells_without_a_result_are_run_again(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = suites.begin(cast["bob"], suite, [spec.head], 2, ["gate"])
+    lost = made.cells.first()
+    Run.objects.filter(pk=lost.run_id).update(state="cancelled", reason="run.cancelled", ended_at=clock.now())
+    run_cells(made)
+    assert [len(row.void) for row in report.of(made).report.specs] == [1]
+    page = reverse("spak-experiment", args=[cast.team.slug, suite.slug, made.number])
+    assert "Run again what gave no result" in cast.client("bob").get(page).content.decode()
+    assert cast.client("vera").post(f"{page}resume/").status_code == 403
+    assert cast.client("bob").post(f"{page}resume/").status_code == 302
+    assert suites.resume(cast["bob"], made) == 0, "it is under way"
+    assert report.of(made).open == 1
+    run_cells(made)
+    assert [(row.passed, row.void) for row in report.of(made).report.specs] == [(2, ())]
+    assert made.cells.count() == 3
+
+
+@pytest.mark.findings("E1")
+def test_pairs_without_a_result_are_run_again(cast: Any, world: World) -> None:
+    made = kit.begun(cast["bob"], *world)
+    assert steps.advance(made.pk) == "waiting"
+    keys = set(made.asked.values_list("run__key", flat=True))
+    asked = Run.objects.filter(key__in=keys)
+    asked.update(state="cancelled", reason="run.cancelled", ended_at=clock.now())
+    assert steps.advance(made.pk) == "paused"
+    assert made.pk not in queue.due(), "a person looks why first"
+    actions.resume(cast["bob"], made)
+    assert kit.finish(made) == "proposals"
+    told = ledger.read(made)
+    assert (told.tested[0].verdict, verify(told, catalog())) == ("fit", [])
+    assert not keys & {run for pair in told.tested[0].pairs for run in pair.runs}
+
+
+@pytest.mark.findings("E1")
+def test_a_proposer_that_is_away_is_asked_again(cast: Any, world: World, model: Stub) -> None:
+    made = kit.begun(cast["bob"], *world, proposer="model", asks="openai_compatible")
+    away(model)
+    assert steps.advance(made.pk) == "unavailable"
+    made.refresh_from_db()
+    assert queue.standing(made)[0] == "paused" and made.why.startswith("llm.server: ")
+    assert made.state == State.RUNNING and made.pk not in queue.due(), "not at once"
+    Campaign.objects.filter(pk=made.pk).update(enqueued_at=clock.now() - queue.RESEND_AFTER * 2)
+    assert made.pk in queue.due()
+    actions.resume(cast["bob"], made)
+    model.script = ['say {"grammar_patch": "", "dsl_patch": [], "rationale": "x"}']
+    assert steps.advance(made.pk) in ("paused", "proposals")
+    made.refresh_from_db()
+    assert not made.why.startswith("llm.")
+
+
+def run_cells(experiment: Experiment) -> None:
+    for cell in experiment.cells.exclude(run__state__in=("succeeded", "cancelled")).select_related("run"):
+        execute.advance(cell.run.key)
