@@ -238,7 +238,10 @@ def test_a_task_that_holds_something_else_is_another_one():
         ("set-budget first evaluations 100", [("budget", "changed", "evaluations", True)]),
         ("clear first VALIDATOR", [("validator", "lost", "VALIDATOR", True)]),
         ("set first VALIDATOR.warmup 1", [("validator", "changed", "VALIDATOR", None)]),
-        ("set-validator second PyTest", [("validator", "gained", "VALIDATOR", False)]),
+        (
+            "set-validator second PyTest",
+            [("validator", "gained", "VALIDATOR", False), ("step", "lost", "say", None)],
+        ),
         ("set-success first ''", [("judgement", "lost", "success", True)]),
         ("set-success first 'lint < 9'", [("judgement", "changed", "success", None)]),
         ("remove-step first lint", [("judgement", "lost", "check lint", True)]),

@@ -43,7 +43,7 @@ def stages(made: Candidate, base: str = BASE) -> tuple[str, str]:
     ],
 )
 def test_edits_that_give_nothing_away_are_free(line: str) -> None:
-    base = BASE.replace("TASK hand_over {", 'TASK hand_over { step first: tool.read_file { path: "b.txt" }')
+    base = BASE.replace("TASK hand_over {", 'TASK hand_over { step first: tool.read_file { path: "a.txt" }')
     assert stages(candidate(line), base) == ("pass", "pass")
 
 

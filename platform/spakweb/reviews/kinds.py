@@ -36,10 +36,15 @@ DELTA = {
     "axiom": "policy",
     "validator": "judges",
     "judgement": "judges",
+    "way": "judges",
+    "step": "judges",
+    "prompt": "judges",
+    "protect": "judges",
     "backend": "models",
     "proposer": "models",
     "level": "limits",
     "mode": "limits",
+    "approvals": "policy",
     "budget": "limits",
 }
 """Kinds of the capability delta by those of a rule."""

@@ -1,215 +1,195 @@
-"""The capability delta: what an agent may do, or is held to, that differs between two specs.
+"""The table of what loosens a spec, and the capability delta that follows from it.
 
-Takes two Views and the pairs of their tasks; gives Capabilities and, for a reviewer, Flags. It says for each
-whether the new spec is allowed more (a tool, a weaker sandbox, a larger budget) or held to less (a validator,
-an axiom, a condition gone), and does not judge whether that is right.
+`TABLE` has a row for each kind of thing that an agent may do, or is held to. A row finds what differs between
+two specs, says for each whether the new one is allowed more or held to less (`widens`, None where that can
+not be told), and has a sentence for a reviewer. The gate of the outer loop and reviews read this table and no
+other. Takes two Views and the pairs of their tasks; gives Capabilities and Flags; decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from spak.lang import ast, settings, values
 from spak.lang.catalog import Catalog
+from spak.lang.diff import facts, judges, match, ways
 from spak.lang.diff.model import Capability, Flag
-from spak.lang.diff.view import StepView, TaskView, View
+from spak.lang.diff.view import StepView, TaskView, View, source_of
 from spak.lang.report import Report
 
-UNLIMITED = ("steps", "elapsed_s", "tokens", "cost")
+NO_LIMIT_AT_0 = frozenset(
+    row.key for row in settings.PLACES["budget"].values() if row.schema.get("minimum") == 0
+)
 """Budgets of which 0 means no limit."""
 
-LESS_IS_MORE = ("window", "margin_percent", "evidence")
+LESS_IS_MORE = ("window", "margin_percent", "evidence", "every_s")
 """Knobs that allow more, or ask for less proof, when they go down."""
 
-RULES = ("metric", "better", "margin_percent", "evidence", "max_pairs")
-"""Keys of RULE that say when a measurement counts; the others are budgets."""
 
-Known = dict[tuple[str, str, str], Any]
-"""By kind, path and name: the value."""
+class Met(NamedTuple):
+    """A fact in both specs, or in one. `whole` says that its task came or went with it."""
+
+    name: str
+    change: Literal["gained", "lost", "changed"]
+    was: Any
+    now: Any
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both specs, the new names of tasks by old ones, and what is known of tools."""
+
+    old: View
+    new: View
+    pairs: Mapping[str, str]
+    catalog: Catalog | None
+    _steps: dict[tuple[str, bool], Mapping[str, str]] = field(default_factory=dict)
+
+    def steps(self, old: TaskView, new: TaskView, checks: bool = False) -> Mapping[str, str]:
+        """New names by old ones of the steps, or checks, of a task."""
+        key = (new.name, checks)
+        if key not in self._steps:
+            both = (old.checks, new.checks) if checks else (old.steps, new.steps)
+            self._steps[key] = match.steps(*both)
+        return self._steps[key]
+
+    def tasks(self) -> Iterator[tuple[TaskView, TaskView, str]]:
+        """The tasks that both have, and their path."""
+        for name, other in self.pairs.items():
+            yield self.old.tasks[name], self.new.tasks[other], f"tasks/{other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table. `says` is the sentence about a loss, with the fields of a Capability; `kind` is
+    that of its Capabilities."""
+
+    kind: str
+    loosens: str
+    """What of this kind counts as loosening, for people."""
+    says: str
+    found: Callable[[Sides], Iterable[Capability]]
 
 
 def capabilities(
     old: View, new: View, pairs: Mapping[str, str], catalog: Catalog | None
 ) -> tuple[Capability, ...]:
-    """What was gained, lost or changed, in the order of kinds."""
-    before, after = _of(old, pairs, catalog), _of(new, {}, catalog)
-    found = []
-    kept = set(pairs.values())
-    for key in [*before, *(key for key in after if key not in before)]:
-        if before.get(key) == after.get(key) and (key in before) == (key in after):
-            continue
-        kind, path, name = key
-        was, now = before.get(key), after.get(key)
-        change: Any = "gained" if key not in before else "lost" if key not in after else "changed"
-        whole = path.startswith("tasks/") and path.removeprefix("tasks/") not in kept
-        if kind == "budget" and change != "changed":
-            continue  # a default that came or went with its task or its validator
-        widens = _widens(kind, name, change, was, now, whole)
-        found.append(Capability(kind, change, path, name, was, now, widens))
-    return tuple(sorted(found, key=lambda item: KINDS.index(item.kind)))
-
-
-KINDS = (
-    *("level", "mode", "sandbox", "network", "tool", "budget", "backend", "proposer"),
-    *("validator", "judgement", "axiom", "policy"),
-)
+    """What was gained, lost or changed, in the order of the table."""
+    sides = Sides(old, new, pairs, catalog)
+    return tuple(replace(item, why=_sentence(row, item)) for row in TABLE for item in row.found(sides))
 
 
 def flags(old: View, new: View, delta: tuple[Capability, ...]) -> tuple[Flag, ...]:
     """What widens, and what breaks a command that started the old spec."""
-    found = [Flag("widens", item.path, _words(item)) for item in delta if item.widens]
+    found = [Flag("widens", item.path, item.why) for item in delta if item.widens]
     return (*found, *(Flag("breaking", f"INPUTS/{name}", why) for name, why in _broken_inputs(old, new)))
 
 
-def _words(item: Capability) -> str:
-    if item.change == "changed":
-        return f"{item.kind} {item.name}: {_short(item.before)} -> {_short(item.after)}"
-    return f"{item.kind} {item.name} {item.change}"
+def _sentence(row: Row, item: Capability) -> str:
+    if item.widens is False:
+        return f"{item.kind} {item.name} {item.change}"
+    where = f" in {item.path.split('/')[1]}" if item.path.startswith("tasks/") else ""
+    before, after = _short(item.before), _short(item.after)
+    change = f" ({before} -> {after})" if item.change == "changed" else ""
+    return row.says.format(name=_short(item.name), where=where, change=change, before=before, after=after)
 
 
 def _short(value: Any) -> str:
     shown = "none" if value is None else str(value)
-    return shown if len(shown) <= 40 else shown[:37] + "..."
+    return shown if len(shown) <= 120 else shown[:117] + "..."
 
 
-# ---- what a spec can do --------------------------------------------------------------------------------
+# ---- rows that compare facts ---------------------------------------------------------------------------
 
 
-def _of(made: View, pairs: Mapping[str, str], catalog: Catalog | None) -> Known:
-    found: Known = {}
-    if made.level is not None:
-        found["level", "", "LEVEL"] = made.level
-    config = {path.removeprefix("CONFIG/"): part for path, part in made.settings.items()}
-    for key, kind in (
-        ("MODE", "mode"),
-        ("AUTO_STEPS", "mode"),
-        ("BACKEND", "backend"),
-        ("PROPOSER", "proposer"),
-    ):
-        if key in config:
-            found[kind, "", key] = config[key].show()
-    sandbox = config["SANDBOX"].show() if "SANDBOX" in config else settings.SANDBOXES[0]
-    found["sandbox", "", "SANDBOX"] = str(sandbox).upper()
-    for row in settings.PLACES["budget"].values():
-        part = config.get(f"BUDGET/{row.key}")
-        found["budget", "", row.key] = part.show() if part is not None else row.default
-    hosts = config["HOSTS"].show() if "HOSTS" in config else ()
-    for host in hosts if isinstance(hosts, (list, tuple)) else (hosts,):
-        found["network", "", str(host).lower()] = True
-    if "POLICY" in made.settings:
-        found["policy", "", "POLICY"] = made.settings["POLICY"].show()
-    for part in made.items["axiom"]:
-        found["axiom", "", part.node.text.value] = part.show()
-    retries = (
-        config["RETRIES"].show() if "RETRIES" in config else settings.PLACES["config"]["RETRIES"].default
-    )
-    everything: dict[str, str] = {}
-    for name, task in made.tasks.items():
-        path = f"tasks/{pairs.get(name, name)}"
-        tools = _tools(task, catalog)
-        for tool, who in sorted(tools.items()):
-            found["tool", path, tool] = who
-            everything[tool] = min(who, everything.get(tool, who))
-        found |= {(kind, path, key): value for kind, key, value in _of_task(task, retries)}
-        for where in _networked(task, catalog):
-            found["network", path, where] = True
-    for tool, who in sorted(everything.items()):
-        found["tool", "", tool] = who
-    return found
+def _by_facts(
+    kind: str,
+    held: Callable[[View, Catalog | None], Iterator[facts.Fact]],
+    widens: Callable[[Met], bool | None],
+) -> Callable[[Sides], Iterator[Capability]]:
+    """Compare what each spec has of a kind, fact by fact."""
 
-
-def _of_task(task: TaskView, retries: Any) -> Iterator[tuple[str, str, Any]]:
-    """Kind, name and value of what a task has."""
-    validator = task.settings.get("VALIDATOR")
-    if validator is not None and validator.show() is not None:
-        options = {
-            path.removeprefix("VALIDATOR/"): part.show()
-            for path, part in task.settings.items()
-            if path.startswith("VALIDATOR/")
+    def found(sides: Sides) -> Iterator[Capability]:
+        names = {f"tasks/{name}": f"tasks/{other}" for name, other in sides.pairs.items()}
+        before = {
+            (names.get(one.path, one.path), one.name): one.value for one in held(sides.old, sides.catalog)
         }
-        yield "validator", "VALIDATOR", {"name": validator.show(), "options": options}
-    if "PROPOSER" in task.settings:
-        yield "proposer", "PROPOSER", task.settings["PROPOSER"].show()
-    yield "budget", "RETRIES", task.settings["RETRIES"].show() if "RETRIES" in task.settings else retries
-    for row in settings.PLACES["rule"].values():
-        part = task.settings.get(f"RULE/{row.key}") or task.settings.get(f"BUDGET/{row.key}")
-        if part is not None or (validator is not None and row.key in ("patience", "evaluations")):
-            kind = "judgement" if row.key in RULES else "budget"
-            yield kind, row.key, part.show() if part is not None else row.default
-    for kind, part in task.conditions.items():
-        yield "judgement", kind, part.show()
-    for name, check in task.checks.items():
-        yield "judgement", f"check {name}", check.kind
+        after = {(one.path, one.name): one.value for one in held(sides.new, sides.catalog)}
+        kept = {"", *names.values()}
+        for key in [*before, *(key for key in after if key not in before)]:
+            was, now = before.get(key), after.get(key)
+            if was == now and (key in before) == (key in after):
+                continue
+            change: Any = "gained" if key not in before else "lost" if key not in after else "changed"
+            if kind == "budget" and change != "changed":
+                continue  # a default that came or went with its task or its validator
+            path, name = key
+            met = Met(name, change, was, now, path not in kept)
+            yield Capability(kind, change, path, name, was, now, widens(met))
 
-
-def _tools(task: TaskView, catalog: Catalog | None) -> dict[str, str]:
-    """The tools that a task may use, by name: `plan` where TOOLS lets a plan choose it, else `step`."""
-    listed = task.settings.get("TOOLS")
-    shown = listed.show() if listed is not None else ()
-    chosen = [name for name in shown if isinstance(name, str)] if isinstance(shown, list) else []
-    steps = (*task.steps.values(), *task.checks.values())
-    fixed = [step.kind.removeprefix("tool.") for step in steps if step.kind.startswith("tool.")]
-    found: dict[str, str] = {}
-    for who, names in (("plan", chosen), ("step", fixed)):
-        for name in names:
-            entry = catalog.tool(name) if catalog is not None else None
-            found.setdefault(entry.name if entry is not None else name, who)
     return found
-
-
-def _networked(task: TaskView, catalog: Catalog | None) -> Iterator[str]:
-    """What of a task reaches other hosts: tools that take an address, `network:` where it is not false."""
-    for tool in sorted(_tools(task, catalog)):
-        entry = catalog.tool(tool) if catalog is not None else None
-        known = entry.schema.get("properties", {}) if entry is not None else {}
-        if tool.startswith("http") or "url" in known or "host" in known:
-            yield tool
-    for path, part in task.settings.items():
-        if path.rpartition("/")[2] == "network" and part.show() not in (False, None):
-            yield path
-    steps: tuple[StepView, ...] = (*task.steps.values(), *task.checks.values())
-    for step in steps:
-        option = step.parts.get("network")
-        if option is not None and option.show() not in (False, None):
-            yield f"{step.name}/network"
 
 
 # ---- more or less --------------------------------------------------------------------------------------
 
 
-def _widens(kind: str, name: str, change: str, was: Any, now: Any, whole: bool) -> bool | None:
-    """`whole` says that the task itself came or went: then what it is held to is no loss."""
-    match kind:
-        case "tool":
-            return change == "gained" or (change == "changed" and now == "plan")
-        case "network":
-            return change == "gained"
-        case "level":
-            return _rank(now) > _rank(was)
-        case "mode" if name == "MODE":
-            return _place(settings.MODES, now) > _place(settings.MODES, was)
-        case "sandbox":
-            return _place(settings.SANDBOXES, now) < _place(settings.SANDBOXES, was)
-        case "budget" | "mode":
-            return _more(name, was, now, change, whole)
-        case "judgement" if name in LESS_IS_MORE:
-            return None if change != "changed" else _more(name, was, now, change, whole)
-        case "backend" | "proposer":
-            return None
-    if change == "changed":
+def _gained(met: Met) -> bool:
+    return met.change == "gained"
+
+
+def _lost(met: Met) -> bool | None:
+    """What a spec is held to: gone is less, unless its task went (then `way` tells), another is not known."""
+    return None if met.change == "changed" else met.change == "lost" and not met.whole
+
+
+def _unknown(met: Met) -> None:
+    return None
+
+
+def _planned(met: Met) -> bool:
+    """A tool that may be called now, or whose arguments a plan may choose now."""
+    return met.change == "gained" or (met.change == "changed" and met.now == "plan")
+
+
+def _higher(met: Met) -> bool:
+    return _rank(met.now) > _rank(met.was)
+
+
+def _mode(met: Met) -> bool | None:
+    if met.name == "MODE":
+        return _place(settings.MODES, met.now) > _place(settings.MODES, met.was)
+    return _more(met)
+
+
+def _asks(met: Met) -> bool:
+    return bool(met.now == "ask")
+
+
+def _weaker(met: Met) -> bool:
+    return _place(settings.SANDBOXES, met.now) < _place(settings.SANDBOXES, met.was)
+
+
+def _judges_less(met: Met) -> bool | None:
+    if met.name in LESS_IS_MORE:
+        return _more(met) if met.change == "changed" else None
+    if met.name in ("success", "invariant") and met.change == "changed":
         return None
-    return change == "lost" and not whole
+    return _lost(met)
 
 
-def _more(name: str, was: Any, now: Any, change: str, whole: bool) -> bool | None:
-    if whole:
+def _more(met: Met) -> bool | None:
+    """A limit that went up, or is none any more."""
+    was, now = met.was, met.now
+    if met.whole:
         return False
-    if change != "changed" or not all(isinstance(value, (int, float)) for value in (was, now)):
+    if met.change != "changed" or not all(isinstance(value, (int, float)) for value in (was, now)):
         return None
-    if name in UNLIMITED:
+    if met.name in NO_LIMIT_AT_0:
         was, now = (float("inf") if value == 0 else value for value in (was, now))
-    return bool(now < was if name in LESS_IS_MORE else now > was)
+    return bool(now < was if met.name.rpartition(" ")[2] in LESS_IS_MORE else now > was)
 
 
 def _rank(value: Any) -> float:
@@ -220,6 +200,178 @@ def _place(names: tuple[str, ...], value: Any) -> int:
     """The place in a scale; a name outside of it (a launcher of a plug-in) counts as its first."""
     lower = [name.lower() for name in names]
     return lower.index(str(value).lower()) if str(value).lower() in lower else -1
+
+
+# ---- rows that compare tasks ---------------------------------------------------------------------------
+
+
+def _limits_found(sides: Sides) -> Iterator[Capability]:
+    """Limits; the patience of a search may rise as long as its evaluations, which are what it may spend, do
+    not."""
+    found = [*_by_facts("budget", facts.budgets, _more)(sides)]
+    spent = {item.path for item in found if item.name == "evaluations" and item.widens is not False}
+    spent |= {path for old, new, path in sides.tasks() if "evaluations" not in dict(facts.rule(new))}
+    for item in found:
+        bounded = item.name == "patience" and item.path not in spent
+        yield replace(item, widens=False) if bounded else item
+
+
+def _ways(sides: Sides) -> Iterator[Capability]:
+    """Ways from START to an end that lose a judge, a condition or a deciding step."""
+    found = ways.lost(sides.old, sides.new, sides.pairs)
+    if found is None:
+        yield Capability("way", "changed", "", "NEXT", widens=None)
+        return
+    for item in found:
+        after = f"{item.task} ends with {item.trigger}" if item.task else "START"
+        where = f"goes on to {item.to}" if item.to else "ends"
+        path = f"tasks/{item.task}/NEXT/{item.trigger}" if item.task else "START"
+        named = ", ".join(item.without)
+        yield Capability("way", "lost", path, f"after {after} a run {where}", named, None, True)
+
+
+def _steps(sides: Sides) -> Iterator[Capability]:
+    """Steps whose exit decides their task, and steps that a judgement rests on."""
+    evidence = judges.evidence(sides.old)[1]
+    for old, new, path in sides.tasks():
+        kept = sides.steps(old, new)
+        decided, decide = set(judges.deciding(old)), set(judges.deciding(new))
+        held = decided | {step for task, step in evidence if task == old.name}
+        does = judges.contents(old, sides.catalog)
+        remaining = {does[name] for name in kept}
+        place, last = {name: index for index, name in enumerate(new.steps)}, -1
+        for name, step in old.steps.items():
+            other = kept.get(name)
+            widens: bool | None = False
+            if name not in held:
+                pass
+            elif other is None:
+                widens = does[name] not in remaining
+            elif name in decided and other not in decide:
+                widens = None if judges.judged(new) else True
+            else:
+                widens = place[other] < last
+            if widens is not False:
+                yield Capability("step", "lost", f"{path}/steps/{other or name}", name, widens=widens)
+            if other is not None and judges.writes(step, sides.catalog):
+                last = max(last, place[other])
+
+
+def _prompts(sides: Sides) -> Iterator[Capability]:
+    """Questions whose answer a condition, a check or a VALIDATOR reads."""
+    asked = {(task, step): mark for task, step, mark in judges.questions(sides.new)}
+    for task, step, mark in judges.questions(sides.old):
+        if task not in sides.pairs:
+            continue
+        old, new = sides.old.tasks[task], sides.new.tasks[sides.pairs[task]]
+        is_check = step in old.checks
+        name = sides.steps(old, new, is_check).get(step, step)
+        if asked.get((new.name, name)) != mark:
+            place = "checks/" if is_check else "steps/" if step else ""
+            change: Any = "changed" if (new.name, name) in asked else "lost"
+            yield Capability(
+                "prompt", change, f"tasks/{new.name}/{place}{name or 'GOAL'}", step or "GOAL", widens=True
+            )
+
+
+def _protected(sides: Sides) -> Iterator[Capability]:
+    """Paths that patches may not change; a patch step that is new is held to what others of the spec were."""
+    usual = [one for task in sides.old.tasks.values() for one in _all_kept(task.steps.values(), sides)]
+    came = {other: name for name, other in sides.pairs.items()}
+    for name, task in sides.new.tasks.items():
+        old = sides.old.tasks[came[name]].steps if name in came else {}
+        source = (
+            {other: step for step, other in sides.steps(sides.old.tasks[came[name]], task).items()}
+            if name in came
+            else {}
+        )
+        for step in task.steps.values():
+            if not _patches(step, sides.catalog):
+                continue
+            was = old.get(source.get(step.name, ""))
+            wanted = _kept(was) if was is not None and _patches(was, sides.catalog) else usual
+            path = f"tasks/{name}/steps/{step.name}"
+            for one in _uncovered(wanted, _kept(step)):
+                yield Capability("protect", "lost", path, one, widens=True)
+            for one in _uncovered(_kept(step), wanted):
+                yield Capability("protect", "gained", path, one, widens=False)
+
+
+def _patches(step: StepView, catalog: Catalog | None) -> bool:
+    """Whether it calls a tool that takes paths to protect."""
+    tool = step.kind.removeprefix("tool.")
+    entry = catalog.tool(tool) if catalog is not None else None
+    return "protect" in entry.schema.get("properties", {}) if entry is not None else tool == "apply_patch"
+
+
+def _all_kept(steps: Iterable[StepView], sides: Sides) -> Iterator[str]:
+    for step in steps:
+        if _patches(step, sides.catalog):
+            yield from _kept(step)
+
+
+def _kept(step: StepView) -> list[str]:
+    part = step.parts.get("protect")
+    if part is None:
+        return []
+    return [source_of(item) if not isinstance(item, ast.Text) else item.value for item in _items(part.node)]
+
+
+def _items(node: Any) -> tuple[Any, ...]:
+    return node.items if isinstance(node, ast.ListValue) else (node,)
+
+
+def _uncovered(wanted: Iterable[str], given: Iterable[str]) -> list[str]:
+    """Paths that lie in none of the given ones."""
+    folders = [_parts(one) for one in given]
+    return [
+        one for one in dict.fromkeys(wanted) if not any(_parts(one)[: len(two)] == two for two in folders)
+    ]
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+# ---- the table -----------------------------------------------------------------------------------------
+
+TABLE: tuple[Row, ...] = (
+    Row("way", "a way from START to an end that loses a judge, a condition or a deciding step",
+        "{name} without {before}", _ways),
+    Row("step", "a step whose exit decides its task, or that a judgement rests on: gone, ignored or earlier",
+        "step {name} no longer decides{where}", _steps),
+    Row("prompt", "another prompt, GOAL or prediction for a question whose answer a condition reads",
+        "the question {name}, whose answer a condition reads, is another", _prompts),
+    Row("judgement", "a condition, check or rule of measurement that is gone or asks for less",
+        "{name}{where} judges less{change}", _by_facts("judgement", facts.judgements, _judges_less)),
+    Row("validator", "a VALIDATOR that is gone", "VALIDATOR{where} judges less{change}",
+        _by_facts("validator", facts.validators, _lost)),
+    Row("protect", "a path that patches may change now",
+        "patches may change {name}{where}, which was protected", _protected),
+    Row("axiom", "an axiom that is gone", "the axiom is gone: {name}",
+        _by_facts("axiom", facts.axioms, _lost)),
+    Row("policy", "a POLICY that is gone", "POLICY{change} forbids less",
+        _by_facts("policy", facts.policy, _lost)),
+    Row("level", "a higher LEVEL", "LEVEL rises{change}", _by_facts("level", facts.level, _higher)),
+    Row("mode", "a MODE that stops less often", "{name}{change} stops less often",
+        _by_facts("mode", facts.modes, _mode)),
+    Row("approvals", "APPROVALS ask: what was denied may be signed for",
+        "what was denied may be approved by a person", _by_facts("approvals", facts.approvals, _asks)),
+    Row("sandbox", "a weaker SANDBOX", "the sandbox is weaker{change}",
+        _by_facts("sandbox", facts.sandbox, _weaker)),
+    Row("network", "a host, or a tool that reaches hosts", "requests may reach {name}{where}",
+        _by_facts("network", facts.network, _gained)),
+    Row("tool", "a tool, or its arguments left to a plan", "the tool {name} may be called{where}{change}",
+        _by_facts("tool", facts.tools, _planned)),
+    Row("budget", "a higher limit, or none", "the limit {name}{where} is higher{change}", _limits_found),
+    Row("backend", "another model", "another model answers{change}",
+        _by_facts("backend", facts.backend, _unknown)),
+    Row("proposer", "another PROPOSER", "another proposer plans{where}{change}",
+        _by_facts("proposer", facts.proposers, _unknown)),
+)  # fmt: skip
+
+
+# ---- inputs --------------------------------------------------------------------------------------------
 
 
 def _broken_inputs(old: View, new: View) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Capability:
     """What the agent may do, or is held to, that differs. `widens` is True when the new spec is allowed more
-    or held to less, None when that can not be told."""
+    or held to less, None when that can not be told; `why` is a sentence about it."""
 
     kind: str
     change: Literal["gained", "lost", "changed"]
@@ -32,6 +32,7 @@ class Capability:
     before: Any = None
     after: Any = None
     widens: bool | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The second stage: changes that no evidence can pass. Only a person with that right decides them.
 
-The list says what is *free*; everything else is privileged, so that a change nobody thought of needs a
-person. Free are: heuristics, predictions, goals and prompts; MEMORY; how a PROPOSER searches, not its tool,
-its arguments or its file; patience, upwards where evaluations limit the search; budgets and retries
-downwards; tools taken away; reading steps taken out; edges taken out; and an edge for a trigger that a task
-gives only when it is done. Validators, conditions, axioms, policy, suites, splits, tools gained, command
-lines, edges that lead around a judge, sandbox, network, level and mode are not.
+Privileged is what loosens the spec by the table of `spak.lang.diff`, which reviews read too, or may do so.
+Besides, every change that is not on the list of *free* ones below is privileged, so that a change nobody
+thought of needs a person. Free, where the table has nothing against them, are: heuristics,
+predictions, goals and prompts; MEMORY; how a PROPOSER searches, not its tool, its arguments or its file;
+patience; budgets and retries downwards; tools taken away; reading steps and edges taken out; an edge for a
+trigger that a task gives only when it is done; and a SYSTEM_MODEL that comes or goes with its items.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import re
 
 from spak.lang import parse
 from spak.lang.catalog import Catalog
-from spak.lang.diff import Capability, Change, Difference, compare
+from spak.lang.diff import Change, Difference, compare
+from spak.lang.diff.judges import writes
+from spak.lang.diff.view import view
 from spak.outer.gate.stage import Stage
 
 DONE = frozenset({"success", "metric_improved", "plateau"})
 FREE = re.compile(
-    r"SYSTEM_MODEL/(heuristic|prediction)/\d+|CONFIG/MEMORY|tasks/[^/]+/GOAL|"
+    r"SYSTEM_MODEL(/(heuristic|prediction)/\d+)?|CONFIG/MEMORY|tasks/[^/]+/GOAL|"
     r"tasks/[^/]+/PROPOSER/(strategy|starts|batch|patience|islands|population|migrate|crossover|failures)|"
     r"tasks/[^/]+/RULE/patience|tasks/[^/]+/steps/[^/]+/prompt_template"
 )
@@ -43,14 +45,9 @@ def privileged(
         if not _free(change, found, base, catalog)
     ]
     marked += [
-        {"op": item.change, "path": item.path, "capability": item.kind, "name": item.name}
+        {"op": item.change, "path": item.path, "capability": item.kind, "name": item.name, "why": item.why}
         for item in found.capabilities
-        if item.widens is not False and item.kind != "tool" and not _bounded(item, base, text, catalog)
-    ]
-    marked += [
-        {"op": item.change, "path": item.path, "capability": "tool", "name": item.name}
-        for item in found.capabilities
-        if item.kind == "tool" and item.widens is not False
+        if item.widens is not False
     ]
     if grammar_patch:
         marked.append({"op": "change", "path": "grammar", "before": None, "after": None})
@@ -76,19 +73,6 @@ def _free(change: Change, found: Difference, base: str, catalog: Catalog) -> boo
     return step is not None and change.op == "remove" and _reads(base, step[1], step[2], catalog)
 
 
-def _bounded(item: Capability, base: str, text: str, catalog: Catalog) -> bool:
-    """Whether it is the patience of a search whose evaluations did not go up: patience stops such a search
-    early, and evaluations are what it may spend."""
-    if (item.kind, item.name) != ("budget", "patience") or not item.path.startswith("tasks/"):
-        return False
-    from spak.program import compile as compile_program
-
-    task = item.path.removeprefix("tasks/")
-    found = [compile_program(parse(one), catalog, {}).tasks.get(task) for one in (base, text)]
-    limits = [one.rule.evaluations if one is not None and one.rule is not None else 0 for one in found]
-    return 0 < limits[1] <= limits[0]
-
-
 def _lower(change: Change) -> bool:
     """A number that went down and stays a limit: 0 is none."""
     before, after = change.before, change.after
@@ -105,10 +89,6 @@ def _fewer(change: Change) -> bool:
 
 def _reads(base: str, task: str, step: str, catalog: Catalog) -> bool:
     """Whether a step of the base does nothing but read."""
-    from spak.program import compile as compile_program
-
-    program = compile_program(parse(base), catalog, {})
-    known = program.tasks.get(task)
-    item = next((item for item in known.steps if item.id == step), None) if known is not None else None
-    entry = catalog.tool(item.name) if item is not None and item.kind == "tool" else None
-    return entry is not None and not entry.writes
+    known = view(parse(base).spec).tasks.get(task)
+    item = known.steps.get(step) if known is not None else None
+    return item is not None and item.kind.startswith("tool.") and not writes(item, catalog)
