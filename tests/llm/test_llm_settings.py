@@ -111,6 +111,23 @@ def test_what_is_wrong_is_named_and_no_secret_of_it(values: dict[str, Any], said
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.findings("S5.11")
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        ({"mode": "gemini_cli", "command": ["gemini", "-y"]}, 'a text, such as command = "gemini"'),
+        ({"model": 3}, 'a text, such as model = "..."'),
+        ({"strict": "yes"}, "true or false"),
+        ({"retries": 1.5}, "a whole number"),
+        ({"timeout_s": "9"}, "a number"),
+    ],
+)
+def test_a_value_of_another_type_is_told_what_is_wanted(values: dict[str, Any], hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(values)
+    assert caught.value.hint.startswith(hint)
+
+
 @pytest.mark.parametrize(
     ("values", "longest"),
     [

@@ -296,7 +296,7 @@ def _judge(table: str, items: Mapping[str, Any]) -> None:
             )
             raise UsageError("usage.config", f"unknown key {key} in [{table}]", hint)
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-            raise _bad(table, key, value, "docs/models.md lists the settings")
+            raise _bad(table, key, value, _wanted(key, wanted))
         if key in RANGES and isinstance(value, (int, float)):
             least, most = RANGES[key]
             if not least <= value <= most:
@@ -311,6 +311,15 @@ def _judge(table: str, items: Mapping[str, Any]) -> None:
     url = items.get("base_url")
     if url is not None:
         _judge_url(table, url)
+
+
+def _wanted(key: str, wanted: type | tuple[type, ...]) -> str:
+    """What a key wants, with an example that is one."""
+    usual = getattr(Choice(), key, None)
+    if wanted is str:
+        return f'a text, such as {key} = "{usual or "..."}"; docs/models.md lists the settings'
+    kind = "true or false" if wanted is bool else "a whole number" if wanted is int else "a number"
+    return f"{kind}; docs/models.md lists the settings"
 
 
 def _judge_url(table: str, url: str) -> None:
