@@ -97,6 +97,15 @@ def test_what_is_no_declaration_of_a_fold(text: str, line: int, message: str) ->
     refused(EVENTS + text + FED, line, message)
 
 
+@pytest.mark.findings("S5.9")
+@pytest.mark.parametrize("words", ['within("1h")', 'counts("asked")', "keys(0)"])
+def test_a_hint_about_what_is_pending_names_no_window(words: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load({"a.mg": EVENTS + declared(f'fold("pending"), {words}') + FED})
+    (found,) = [item for item in caught.value.diagnostics if item.code == "policy.fold" and item.hint]  # type: ignore[attr-defined]
+    assert found.hint.startswith('such as descr [fold("pending"), keys(256)]')
+
+
 WRONG = [
     ("forbidden(E) :- to(E, X), f(X, _).\n", 3, "nothing derives feed_f with 1 column, so f never changes"),
     ("feed_f(X) :- event(E), to(E, X).\n", 3, "nothing reads f"),

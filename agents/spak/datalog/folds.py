@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from spak.datalog.plan import Key
 from spak.datalog.syntax import Atom, Bound, Clause, Const, Decl, Finding, Literal_, Place
-from spak.datalog.values import decode
+from spak.datalog.values import decode, encode
 
 KINDS = ("seen", "open", "count", "sum", "last", "pending")
 ASKED = ("count", "sum", "pending")
@@ -146,6 +146,8 @@ def check_folds(decls: Iterable[Decl], clauses: Iterable[Clause]) -> list[Findin
             fold_of(decl)
         except ValueError as error:
             hint = 'such as descr [fold("sum"), within("24h"), counts("held"), keys(256)]'
+            if Atom("fold", (Const(encode("pending")),)) in decl.descr:
+                hint = 'such as descr [fold("pending"), keys(256)]; it takes neither within nor counts'
             findings.append(Finding("policy.fold", "error", f"{decl.atom.pred}: {error}", decl.place, hint))
     folds = folds_of(decls)
     if not folds:

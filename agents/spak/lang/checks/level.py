@@ -76,7 +76,7 @@ def check_level(made: Outline) -> None:
 
 def _check_unwatched(made: Outline) -> None:
     for task in made.tasks.values():
-        if not outcome.judges_writes(task) and any(tool.writes for tool in task.all_tools.values()):
+        if not outcome.judges_writes(task) and any(map(outcome.changes_files, task.all_tools.values())):
             hint = "give it a VALIDATOR, success: or a program's exit before it runs without a person"
             message = f"task '{task.name}' writes and nothing judges it"
             made.report.warn("lang.unjudged_write", message, hint, task.node.start + 1)

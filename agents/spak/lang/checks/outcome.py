@@ -10,6 +10,7 @@ messages say so. Where the text did not parse whole it says nothing. Source: DES
 from __future__ import annotations
 
 from spak.errors import EditRefused, SpecError
+from spak.lang.catalog import ToolEntry
 from spak.lang.diagnostics import Edit
 from spak.lang.outline import Outline, StepPlan, TaskPlan
 from spak.lang.parser import Parsed
@@ -38,13 +39,19 @@ def decided(task: TaskPlan) -> bool:
 
 
 def judges_writes(task: TaskPlan) -> bool:
-    """Whether anything judges what the task wrote: a judge, or the exit of a program after the last write."""
+    """Whether anything judges what the task wrote: a judge, or the exit of a program after the last write. A
+    commit keeps what was judged, and fails the task where it keeps nothing."""
     if task.judged or task.checks:
         return True
     for step in reversed(task.steps):
-        if step.kind == "plan" or (step.tool is not None and step.tool.writes):
+        if step.kind == "plan" or (step.tool is not None and changes_files(step.tool)):
             return step.tool is not None and step.tool.on_fail == "continue" != step.on_fail
     return False
+
+
+def changes_files(tool: ToolEntry) -> bool:
+    """Whether a tool gives files another content: one that tracks them does not."""
+    return tool.writes and not any(use.startswith("tracks") for use in tool.arguments.values())
 
 
 def _only_continues(task: TaskPlan) -> bool:
