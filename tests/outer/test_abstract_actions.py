@@ -12,10 +12,11 @@ from cli_kit import spak
 from gate_kit import workspace, world
 from spak.datalog import Fact, Name, Policy, load
 from spak.outer import abstract_actions
-from spak.outer.abstract_actions import OF_ACT, OF_ALL, OF_DECLARED, STATED, Compared, compare
+from spak.outer.abstract_actions import Compared, compare
 from spak.policy.actions import Action
 from spak.policy.facts import facts
 from spak.policy.law import RESERVED
+from spak.policy.stated import OF_ACT, OF_ALL, OF_OTHER, STATED
 from spak.policy.toolfacts import ACTION
 
 DECLS = """
@@ -175,4 +176,4 @@ def test_what_is_stated_of_real_actions_can_be_stated_of_abstract_ones(file: Pat
         stated = {name for name, _ in facts(Action(case["tool"], case["args"]), eyes)}
         seen.setdefault(f"/{case['tool']}", set()).update(stated)
     for tool, stated in seen.items():
-        assert stated & RESERVED <= OF_ALL | STATED.get(tool, OF_DECLARED) | set(OF_ACT), tool
+        assert stated & RESERVED <= OF_ALL | STATED.get(tool, OF_OTHER) | set(OF_ACT), tool

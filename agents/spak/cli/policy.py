@@ -59,6 +59,7 @@ def _query(function: F) -> F:
 def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
     """Check that FILES are one policy that loads, by itself or at a level of the law. Exit 0, else 3."""
     from spak.datalog import PolicyError
+    from spak.policy.stated import never_rows
 
     try:
         policy = _load(files) if level is None else _at(files, level)
@@ -67,7 +68,9 @@ def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> 
             raise
         return _report(files, error.diagnostics, None, as_json)
     ships = {file.name for file in _shipped()} if level else set()
-    found = [item for item in policy.diagnostics if item.place.file not in ships]
+    own = {clause.place.file for clause in policy.clauses} - ships
+    told = (*policy.diagnostics, *never_rows(policy, own))
+    found = [item for item in told if item.place.file not in ships]
     return _report(files, found, policy, as_json)
 
 

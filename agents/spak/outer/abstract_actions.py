@@ -26,41 +26,13 @@ from spak.errors import UserError
 from spak.policy.history.deciding import answers, folds_of
 from spak.policy.history.state import History
 from spak.policy.law import RESERVED
+from spak.policy.stated import ACTS, OF_ACT, OF_ALL, OF_OTHER, OF_RUN, STATED
 from spak.policy.toolfacts import ACTION
 
 Direction = Literal["permitted", "denied"]
 Facts = tuple[Fact, ...]
 LISTED = 1_000
 """Differences that are listed, each with its proof; the others are counted."""
-ACTS = ("ask", "plan", "check", "validate")
-OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
-"""Predicates that an act has by itself."""
-OF_RUN = frozenset(
-    """
-    in_task at_level declared_tool diagnostic checks_ran spent allowance role held as_strict dependency_link
-    test_coverage entropy
-    """.split()  # noqa: SIM905
-)
-"""Predicates that speak of the run: their first column is no action."""
-OF_ALL = OF_RUN | {"signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
-_SECRETS = frozenset({"names_secret", "looks_secret"})
-_LINES = _SECRETS | {"command_does", "uses_path", "connects", "sets_variable", "works_in", "missing_path"}
-_FILES = _SECRETS | {"uses_path", "missing_path"}
-OF_DECLARED = _FILES | {"argument", "cut_argument", "declares_use"}
-STATED: Mapping[str, frozenset[str]] = {
-    "/run": _LINES,
-    "/shell": _LINES,
-    "/validate": _LINES | {"validator"},
-    "/git_commit": _FILES,
-    "/git_push": _FILES | {"command_does", "connects", "host_address", "unresolved"},
-    "/python_repl": _SECRETS | {"runs_code"},
-    "/apply_patch": _FILES | {"patch_trouble"},
-    "/http_request": _SECRETS
-    | {"asks_url", "asks_method", "url_trouble", "sends_body", "sends_header", "host_address", "unresolved",
-       "connects"},
-    **dict.fromkeys(("/read_file", "/write_file", "/list_files", "/delete_file"), _FILES),
-}  # fmt: skip
-"""What can be stated of each act (spak.policy.facts); of a tool that is not here, what its entry declares."""
 OTHER: Mapping[str, Value] = {"number": 1, "string": "other"}
 """Values that no rule names, by the type of the column; elsewhere the name `/other`."""
 
@@ -242,7 +214,7 @@ def kinds_of_acts(old: Policy, new: Policy) -> Iterator[tuple[tuple[Fact, ...], 
     named = {*_named_tools(old), *_named_tools(new), "/other"}
     held: Fact = ("sandboxed", (ACTION, Name("/restricted")))
     for tool in sorted(named):
-        stated = OF_ALL | STATED.get(tool, OF_DECLARED)
+        stated = OF_ALL | STATED.get(tool, OF_OTHER)
         yield (("act", (ACTION, Name("/tool"))), ("tool", (ACTION, Name(tool))), held), stated
     for act in ACTS:
         yield (("act", (ACTION, Name(f"/{act}"))), held), OF_ALL | STATED.get(f"/{act}", frozenset())

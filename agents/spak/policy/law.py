@@ -20,17 +20,9 @@ from spak.datalog.syntax import Clause, Const, Finding
 from spak.datalog.text.parse import parse
 from spak.kept import by_size
 from spak.policy.closed_predicates import Level, closed, known
+from spak.policy.stated import COLUMNS
 
-RESERVED = frozenset(
-    """
-    tool unknown_tool argument cut_argument unreadable uses_path command_does runs_code asks_url
-    asks_method url_trouble sends_body sends_header host_address unresolved patch_trouble
-    names_secret looks_secret act validator in_task at_level declared_tool sandboxed diagnostic
-    checks_ran spent allowance takes signed_approval admin_override role dependency_link
-    test_coverage entropy held as_strict connects works_in sets_variable declares_use
-    event result missing_path
-    """.split()  # noqa: SIM905
-)
+RESERVED = frozenset({*COLUMNS, "held", "as_strict"})
 """Predicates whose rows the runtime states, or the world answers: no rule or fact of a spec makes one."""
 
 SPEC = "POLICY"

@@ -15,6 +15,7 @@ from spak.lang import ast
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved, settings_of
 from spak.policy.law import SPEC, Law, compiled, name_of, rules_of
+from spak.policy.stated import never_rows
 
 
 def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
@@ -23,11 +24,12 @@ def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     axioms = rules_of([text.value for text in texts])
     if not whole.policy and not axioms:
         return ()
+    own = {SPEC, *axioms}
     try:
-        found = compiled(law, whole.policy, axioms).diagnostics
+        policy = compiled(law, whole.policy, axioms)
+        found = (*policy.diagnostics, *never_rows(policy, own))
     except PolicyError as error:
         found = tuple(item for item in error.diagnostics if isinstance(item, Finding))
-    own = {SPEC, *axioms}
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)
     shown = []
     for item in found:

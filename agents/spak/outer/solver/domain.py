@@ -26,8 +26,8 @@ from spak.datalog.syntax import Apply, Bound, Const, Decl, Term, Var
 from spak.datalog.text.format import numbered
 from spak.datalog.types import fits, misfit
 from spak.datalog.values import Inner, Row, encode, kind_of, order, real
-from spak.outer.abstract_actions import OF_ACT, OF_RUN
 from spak.policy.law import RESERVED
+from spak.policy.stated import OF_ACT, OF_RUN
 from spak.policy.toolfacts import ACTION
 
 MOST_CANDIDATES = 20_000

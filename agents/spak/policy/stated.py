@@ -1,0 +1,196 @@
+"""What the runtime states about an action and a run: each predicate, its columns, and of which acts.
+
+Tables for those who reason about laws without a run: what a law may not state itself (spak.policy.law), what
+abstract actions are made of (spak.outer.abstract_actions), and what a rule waits for in vain (`never_rows`).
+The facts are made in spak.policy.facts, spak.policy.toolfacts and the kernel; tests hold these tables to it.
+Takes a policy; gives findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from spak.datalog.plan import Key
+from spak.datalog.session import Policy
+from spak.datalog.syntax import Atom, Clause, Const, Finding, Literal_, Term, Var
+from spak.datalog.values import Name, decode, encode, show
+
+Column = frozenset[Any] | None
+"""The values of a column where they are known; None for any."""
+
+
+def _names(words: str) -> Column:
+    return frozenset(Name(f"/{word}") for word in words.split())
+
+
+ACTS = ("ask", "plan", "check", "validate")
+"""What a run does besides calling tools."""
+_BUDGETS = _names("steps tokens elapsed_ms requests request_bytes cost")
+COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "act": (None, _names("tool " + " ".join(ACTS))),
+    "admin_override": (None, None),
+    "allowance": (_BUDGETS, None),
+    "argument": (None, None, None),
+    "asks_method": (None, None),
+    "asks_url": (None, None, None, None),
+    "at_level": (None,),
+    "checks_ran": (None, _names("success fail timeout plateau metric_improved")),
+    "command_does": (None, None, None, None, None),
+    "connects": (None, _names("https ssh"), None),
+    "cut_argument": (None, None),
+    "declared_tool": (None,),
+    "declares_use": (None, _names("reads edits writes deletes")),
+    "dependency_link": (None, None, None),
+    "diagnostic": (_names("error warning info panic"), None, None, None, None),
+    "entropy": (None, None),
+    "event": (None,),
+    "host_address": (
+        None, None, _names("public private loopback link_local multicast unspecified malformed"),
+    ),
+    "in_task": (None,),
+    "looks_secret": (None, frozenset({"cloud_key", "access_token", "private_key"}), None),
+    "missing_path": (None, None),
+    "names_secret": (None, None, None),
+    "patch_trouble": (None, None, None),
+    "result": (None, frozenset({"exit", "outcome", "signal", "key", "out", "ms", "tokens", "cost"}), None),
+    "runs_code": (None,),
+    "sandboxed": (None, _names("none restricted docker gpu gvisor")),
+    "sends_body": (None,),
+    "sends_header": (None, None),
+    "sets_variable": (None, None, None),
+    "signed_approval": (None, None),
+    "spent": (_BUDGETS, None),
+    "takes": (None, _names("requests request_bytes"), None),
+    "test_coverage": (None,),
+    "tool": (None, None),
+    "unknown_tool": (None,),
+    "unreadable": (None, None, None),
+    "unresolved": (None, None),
+    "url_trouble": (None, None, None),
+    "uses_path": (
+        None,
+        _names("reads walks runs edits writes writes_mode redirects moves deletes deletes_tree tracks"),
+        _names("inside generated control root git secret hard_link outside refused"),
+        None,
+    ),
+    "validator": (None, None),
+    "works_in": (None, None),
+}  # fmt: skip
+"""Every predicate whose rows the runtime states or the world answers."""
+OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
+"""Predicates that an act has by itself."""
+OF_RUN = frozenset(
+    """
+    in_task at_level declared_tool diagnostic checks_ran spent allowance held as_strict dependency_link
+    test_coverage entropy
+    """.split()  # noqa: SIM905
+)
+"""Predicates that speak of the run: their first column is no action."""
+OF_ALL = OF_RUN | {"signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
+_SECRETS = frozenset({"names_secret", "looks_secret"})
+_LINES = _SECRETS | {"command_does", "uses_path", "connects", "sets_variable", "works_in", "missing_path"}
+_FILES = _SECRETS | {"uses_path", "missing_path"}
+_URLS = frozenset(
+    "asks_url asks_method url_trouble sends_body host_address unresolved connects".split()  # noqa: SIM905
+)
+OF_ENTRY = _FILES | {"declares_use"}
+"""Of a tool that is described by what its entry declares of each argument."""
+OF_OTHER = OF_ENTRY | {"argument", "cut_argument"}
+"""Of a tool that is not in STATED: its entry may say what its arguments are, or nothing is known of it."""
+STATED: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("/run", "/shell", "/nsight"), _LINES),
+    **dict.fromkeys(
+        (
+            "/read_file",
+            "/read_ast",
+            "/list_files",
+            "/write_file",
+            "/delete_file",
+            "/instantiate",
+            "/cc",
+            "/nvcc",
+            "/git_commit",
+        ),
+        _FILES,
+    ),
+    "/validate": _LINES | {"validator"},
+    "/git_push": _FILES | _URLS | {"argument"},
+    "/python_repl": _SECRETS | {"runs_code"},
+    "/apply_patch": _FILES | {"patch_trouble"},
+    "/http_request": _SECRETS | _URLS | {"sends_header"},
+    "/grep": OF_ENTRY,
+    "/recall": _SECRETS | {"argument", "cut_argument"},
+}
+"""What can be stated of each act besides."""
+
+
+def never_rows(policy: Policy, files: Collection[str]) -> Iterator[Finding]:
+    """What rules of these files wait for in vain: a value that a column never has, facts that are not stated
+    of the tool or act that the rule names, tables that nobody fills where no rule of that head does without.
+    Nothing for a policy that permits and forbids nothing: its names are its own."""
+    if not {("permitted", 1), ("forbidden", 1)} & {clause.head.key for clause in policy.clauses}:
+        return
+    made = {clause.head.key for clause in policy.clauses} | {*policy.externals, *policy.folds}
+    empty = {key for key in policy.predicates - made - _KEYS if not _is_open(policy, key)}
+    without = {clause.head.key for clause in policy.clauses if not any(True for _ in _reads(clause, empty))}
+    for clause in policy.clauses:
+        if clause.place.file not in files:
+            continue
+        found = [_unstated(atom, clause) for atom in _atoms(clause) if atom.key in _KEYS - made]
+        if clause.head.key not in without - {("permitted", 1), ("forbidden", 1)}:
+            found += [_empty(atom) for atom in _reads(clause, empty)]
+        for message, hint in filter(None, found):
+            yield Finding("policy.never", "warning", message, clause.place, hint)
+
+
+def _atoms(clause: Clause) -> list[Atom]:
+    return [part.atom for part in clause.body if isinstance(part, Literal_)]
+
+
+def _reads(clause: Clause, keys: Collection[Key]) -> Iterator[Atom]:
+    """What a rule reads of these predicates, and cannot do without."""
+    for part in clause.body:
+        if isinstance(part, Literal_) and not part.negated and part.atom.key in keys:
+            yield part.atom
+
+
+def _is_open(policy: Policy, key: Key) -> bool:
+    """Whether a table is left to those who come later."""
+    decl = policy.decls.get(key)
+    return decl is not None and any(word.pred == "open" for word in decl.descr)
+
+
+def _unstated(atom: Atom, clause: Clause) -> tuple[str, str] | None:
+    """Why facts of the runtime never fit, and what does."""
+    for place, (arg, column) in enumerate(zip(atom.args, COLUMNS[atom.pred], strict=True), 1):
+        if column is not None and isinstance(arg, Const) and decode(arg.value) not in column:
+            known = ", ".join(sorted(show(encode(value)) for value in column))
+            return f"column {place} of {atom.pred} is never {show(arg.value)}", f"it is one of {known}"
+    if atom.pred in OF_ALL or atom.pred in OF_ACT:
+        return None
+    for tool in _acts(clause, atom.args[0]):
+        stated = STATED.get(tool, frozenset() if tool[1:] in ACTS else OF_OTHER)
+        if atom.pred not in stated:
+            known = ", ".join(sorted(stated)) or "nothing of its own"
+            return f"no {atom.pred} is ever stated of {tool[1:]}", f"what is stated of it: {known}"
+    return None
+
+
+def _acts(clause: Clause, action: Term) -> list[str]:
+    """The tools and acts that a rule wants of an action."""
+    atoms = [part.atom for part in clause.body if isinstance(part, Literal_) and not part.negated]
+    wanted = [atom.args[1] for atom in atoms if atom.pred in ("tool", "act") and atom.args[:1] == (action,)]
+    named = [str(arg.value) for arg in wanted if isinstance(arg, Const) and isinstance(action, Var)]
+    return [name for name in named if name != "/tool"]
+
+
+def _empty(atom: Atom) -> tuple[str, str]:
+    """Why a table has no rows."""
+    columns = COLUMNS.get(atom.pred)
+    if columns is not None:
+        return f"{atom.pred} has {len(columns)} columns", "docs/gate.md lists what the runtime states"
+    return f"nothing states or derives {atom.pred}, which the rule waits for", f"add rows of {atom.pred}"
+
+
+_KEYS = frozenset((pred, len(columns)) for pred, columns in COLUMNS.items())
