@@ -29,3 +29,14 @@ def at_home() -> None:
     """The same where the operator's settings let requests reach this machine."""
     rebinding()
     os.environ["SPAK_NETWORK_REQUESTS"] = "public,loopback"
+
+
+def neighbour() -> None:
+    """A service of a compose file: its short name leads to loopback, and settings let requests go there."""
+    whole = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **more: Any) -> Any:
+        return whole("127.0.0.1" if host == "api" else host, *args, **more)
+
+    socket.getaddrinfo = getaddrinfo
+    os.environ["SPAK_NETWORK_REQUESTS"] = "public,loopback"

@@ -132,6 +132,39 @@ def test_a_run_without_approvers_does_not_wait_for_nobody(spak: Spak, tmp_path: 
     assert start(spak, tmp_path).code == 5
 
 
+RELEASE = TIDY.replace('["rm", "-r", "old"]', '["touch", "released"]')
+
+
+@pytest.mark.findings("S5.1")
+def test_two_people_release_and_one_person_twice_does_not(spak: Spak, tmp_path: Path, runs: Path) -> None:
+    for name in ("alice", "bob"):
+        with (tmp_path / "spak.toml").open("a") as file:
+            file.write(spak("keys", "make", name, home=name).out)
+    (tmp_path / "rel.mg").write_text('release_command("touch").')
+    settings = (tmp_path / "spak.toml").read_text()
+    (tmp_path / "spak.toml").write_text(f'[policy]\nlaw = ["spak:two_persons", "rel.mg"]\n{settings}')
+    waits = start(spak, tmp_path, RELEASE)
+    run = waits.json["run"]
+    released = runs / run / "workspace/released"
+    for home in ("alice", "alice"):
+        done = spak("approve", run, "--json", home=home)
+        assert (done.code, done.json["state"]) == (4, "waiting") and not released.exists()
+    assert spak("resume", run, "--json").code == 4
+    done = spak("approve", run, "--json", home="bob")
+    assert (done.code, done.json["state"]) == (0, "succeeded") and released.exists()
+    assert equal(spak, run)
+
+
+@pytest.mark.findings("S5.1")
+def test_a_release_with_one_approver_is_refused_at_once(spak: Spak, tmp_path: Path) -> None:
+    (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:two_persons", "rel.mg"]\n')
+    with (tmp_path / "spak.toml").open("a") as file:
+        file.write(spak("keys", "make", "alice").out)
+    (tmp_path / "rel.mg").write_text('release_command("touch").')
+    done = start(spak, tmp_path, RELEASE)
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+
+
 def test_who_has_no_key_or_another_is_told_and_leaves_no_trace(waits: Any, spak: Spak, runs: Path) -> None:
     before = (runs / waits["run"] / "trace.jsonl").read_bytes()
     for args, home, code in (

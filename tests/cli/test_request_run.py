@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli_calls import Cli
-from judged_host_kit import HOST, REACH, at_home, rebinding
+from judged_host_kit import HOST, REACH, at_home, neighbour, rebinding
 
 SPEC = """
 AGENT Ask LEVEL 2 {
@@ -95,3 +96,80 @@ def test_a_law_alone_does_not_open_the_way_to_this_machine(cli: Cli, server: Any
     done = cli("run", path, "--json", before=rebinding)
     assert done.code != 0 and server.seen == []
     assert "http_request.reach" in cli("show", done.json["run"], "--json").out
+
+
+BARE = """reachable_kind(/loopback).
+allowed_host("HOST").
+permitted(A) :- tool(A, /http_request), asks_url(A, "http", "HOST", PORT), asks_method(A, "GET").
+"""
+"""What an operator says of one service on this machine."""
+
+
+def to_bare(
+    tmp_path: Path, host: str, port: int, law: str = BARE, reach: str = '["public", "loopback"]'
+) -> str:
+    path = spec(tmp_path, port, law=law.replace("HOST", host.strip("[]")).replace("PORT", str(port)))
+    Path(path).write_text(
+        Path(path).read_text().replace('["API.example"]', '["other.example"]').replace(HOST, host)
+    )
+    with (tmp_path / "spak.toml").open("a") as file:
+        file.write(f"[network]\nrequests = {reach}\n")
+    return path
+
+
+@pytest.mark.findings("S5.2")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "api"])
+def test_an_operator_permits_an_address_and_a_short_name(
+    cli: Cli, server: Any, tmp_path: Path, host: str
+) -> None:
+    port = server.server_port
+    path = to_bare(tmp_path, host, port)
+    assert "lang.denied" not in cli("check", path, "--json").out
+    done = cli("run", path, "--json", before=neighbour)
+    assert done.code == 0, done.out
+    assert server.seen == [f"{host}:{port}"]
+    replayed = cli("replay", done.json["run"], "--json")
+    assert replayed.code == 0 and len(server.seen) == 1
+
+
+@pytest.mark.findings("S5.2")
+def test_an_operator_permits_an_address_of_ipv6(cli: Cli, tmp_path: Path) -> None:
+    class Six(ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+    with Six(("::1", 0), Handler) as found:
+        found.seen = []  # type: ignore[attr-defined]
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        done = cli("run", to_bare(tmp_path, "[::1]", found.server_port), "--json")
+        found.shutdown()
+        assert done.code == 0, done.out
+        assert found.seen == [f"[::1]:{found.server_port}"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.findings("S5.2")
+@pytest.mark.parametrize(
+    ("law", "reach"),
+    [
+        (BARE.replace("reachable_kind(/loopback).", ""), '["public", "loopback"]'),
+        (BARE.replace('allowed_host("HOST").', ""), '["public", "loopback"]'),
+        (BARE.replace("PORT", "1"), '["public", "loopback"]'),
+        ("reachable_kind(/loopback).\n", '["public", "loopback"]'),
+        (BARE, '["public"]'),
+    ],
+    ids=["kind", "host", "port", "rule", "network"],
+)
+def test_each_part_of_it_is_needed(cli: Cli, server: Any, tmp_path: Path, law: str, reach: str) -> None:
+    done = cli("run", to_bare(tmp_path, "127.0.0.1", server.server_port, law, reach), "--json")
+    assert done.code != 0 and server.seen == []
+
+
+@pytest.mark.findings("S5.2")
+def test_a_spec_that_names_an_address_opens_nothing(cli: Cli, server: Any, tmp_path: Path) -> None:
+    """Not even where the operator lets requests reach this machine."""
+    path = to_bare(tmp_path, "127.0.0.1", server.server_port, "reachable_kind(/loopback).\n")
+    text = Path(path).read_text().replace("other.example", "127.0.0.1")
+    for url in (f"http://127.0.0.1:{server.server_port}", "https://127.0.0.1"):
+        Path(path).write_text(text.replace(f"http://127.0.0.1:{server.server_port}", url))
+        assert "lang.denied" in cli("check", path, "--json").out
+        done = cli("run", path, "--json")
+        assert done.code == 5 and server.seen == []

@@ -4,7 +4,7 @@ Writes `semantics-N/NAME.jsonl`, exports of whole runs, and `semantics-N/expecte
 over a folder that is there: decisions that changed are another number (VERSIONING.md), and the ledgers of
 the old one stay beside the new ones. Before the first release of 1.0 a folder may be removed by hand instead.
 
-`make.py NAME...` adds single runs of SIDES, each under semantics 2 and 3: runs in which a flag of the
+`make.py NAME...` adds single runs of SIDES, each under its versions: runs in which a flag of the
 semantics (spak.program.semantics) decides, for flags that no older golden run depends on.
 """
 
@@ -16,8 +16,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 
 from cli_kit import EXAMPLES, spak  # noqa: E402  the helpers of the tests stand one folder up
@@ -27,12 +31,14 @@ from spak.kernel.replay import replay  # noqa: E402
 from spak.ledger.chain import is_record_line  # noqa: E402
 from spak.ledger.export import export  # noqa: E402
 from spak.ledger.files import FileLedgers  # noqa: E402
+from spak.policy import approval  # noqa: E402
 from spak.ports import Call, ToolResult  # noqa: E402
 from spak.program.semantics import SEMANTICS  # noqa: E402
 from spak.records import decode  # noqa: E402
 from spak.runner import Run  # noqa: E402
 from spak.runner.genesis import genesis  # noqa: E402
 from spak.tools.apply_patch import ApplyPatch  # noqa: E402
+from spak.tools.http_request import HttpRequest  # noqa: E402
 from spak.workspace import Workspace  # noqa: E402
 
 REPEATING = """
@@ -220,6 +226,33 @@ AGENT Requests LEVEL 2 {
 """
 REQUESTS_LAW = PERMITS + "forbidden(A) :- act(A, _), spent(/requests, N), allowance(/requests, M), M <= N.\n"
 
+BARE = """
+AGENT Bare LEVEL 2 {
+  START -> a
+  TASK a { step r: tool.http_request { url: "http://127.0.0.1:8451/x" } }
+}
+"""
+BARE_LAW = (
+    PERMITS
+    + """reachable_kind(/loopback).
+allowed_host("127.0.0.1").
+permitted(A) :- tool(A, /http_request), asks_url(A, "http", "127.0.0.1", 8451).
+"""
+)
+"""A request to an address that the operator's law permits."""
+RELEASED = """
+AGENT Released LEVEL 2 {
+  CONFIG { APPROVALS ask }
+  START -> a
+  TASK a { step r: tool.look { text: "1" } }
+}
+"""
+RELEASED_LAW = (
+    PERMITS + (ROOT / "specs/laws/two_persons.mg").read_text(encoding="utf-8") + "release_tool(/look).\n"
+)
+"""A release that two people sign, one of them twice."""
+PEOPLE = {name: bytes([number]) * 32 for number, name in enumerate(("alice", "bob"))}
+
 CHECKS_LAW = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
 
 
@@ -232,6 +265,15 @@ class Patch:
         path = call.workspace / "made.txt"
         path.write_text(str(call.args["patch"]), encoding="utf-8")
         return ToolResult("exited", 0, b"patched", 7, key={"size": path.stat().st_size})
+
+
+class Asked(Look):
+    """`http_request` as far as a decision about it goes."""
+
+    entry = HttpRequest.entry
+
+    def run(self, call: Call) -> ToolResult:
+        return ToolResult("exited", 0, b"200\n", 4, key={"status": 200})
 
 
 class Requesting(Look):
@@ -256,44 +298,69 @@ def patches(task: str, count: int) -> str:
     return "this is no patch"
 
 
-SIDES: Mapping[str, tuple[str, str, Callable[[str, int], str]]] = {
-    "two_names": (TWO_NAMES, PERMITS, two_names),
-    "empty": (EMPTY, PERMITS, lambda task, count: ""),
-    "never_bound": (NEVER_BOUND, PERMITS, lambda task, count: ""),
-    "patches": (PATCHES, PERMITS, patches),
-    "requests": (REQUESTS, REQUESTS_LAW, lambda task, count: ""),
+SIDES: Mapping[str, tuple[tuple[int, ...], str, str, Callable[[str, int], str]]] = {
+    "two_names": ((2, 3), TWO_NAMES, PERMITS, two_names),
+    "empty": ((2, 3), EMPTY, PERMITS, lambda task, count: ""),
+    "never_bound": ((2,), NEVER_BOUND, PERMITS, lambda task, count: ""),
+    "patches": ((2, 3), PATCHES, PERMITS, patches),
+    "requests": ((2, 3), REQUESTS, REQUESTS_LAW, lambda task, count: ""),
+    "bare": ((4, 5), BARE, BARE_LAW, lambda task, count: ""),
+    "released": ((4, 5), RELEASED, RELEASED_LAW, lambda task, count: ""),
 }
-"""By name: the spec, the law and who answers."""
+"""By name: the versions, the spec, the law and who answers."""
 
 
 def side(name: str, semantics: int) -> None:
     """Make one run of SIDES under a version of the semantics, unless its spec does not compile there."""
     target = HERE / f"semantics-{semantics}"
-    spec, law, answers = SIDES[name]
+    _, spec, law, answers = SIDES[name]
+    tools = {
+        "look": Requesting() if name == "requests" else Look(), "write": Write(), "apply_patch": Patch(),
+        "http_request": Asked(),
+    }  # fmt: skip
+    own = {} if name == "bare" else {"apply_patch": ApplyPatch.entry}
+    own |= {"http_request": HttpRequest.entry} if name == "bare" else {}
     known = catalog()
-    known = replace(known, tools={**known.tools, "apply_patch": ApplyPatch.entry})
-    tools = {"look": Requesting() if name == "requests" else Look(), "write": Write(), "apply_patch": Patch()}
+    known = replace(known, tools={**known.tools, **own})
+    keys = tuple(_key(person) for person in PEOPLE) if name == "released" else ()
     with tempfile.TemporaryDirectory() as made:
         place = Workspace(Path(made) / "workspace", Path(made) / "store")
-        body = genesis(spec, known, {}, place.snapshot(), 5, {"run": name}, law=under(law))
+        body = genesis(spec, known, {}, place.snapshot(), 5, {"run": name}, law=under(law), keys=keys)
         body["rules"]["semantics"] = semantics
         run = Run.create(FileLedgers(Path(made)), name, body, replace(host(), tools=tools), place)
         count = 0
         while run.advance("full_auto") == "waiting" and count < 40:
             count += 1
-            run.answer(answers(run.state.r0.task, count))
+            if run.state.r6 is not None and run.state.r6.act == "approve":
+                run.approve(_signed(run, "alice" if count < 3 else "bob"))
+            else:
+                run.answer(answers(run.state.r0.task, count))
         with (target / f"{name}.jsonl").open("wb") as stream:
             export(run.ledger, stream)
         run.close()
     expect(target)
 
 
+def _key(person: str) -> dict[str, Any]:
+    public = Ed25519PrivateKey.from_private_bytes(PEOPLE[person]).public_key().public_bytes_raw()
+    text = approval.encoded(public)
+    return {"id": approval.key_id(text), "name": person, "public": text, "roles": [approval.APPROVER]}
+
+
+def _signed(run: Run, person: str) -> dict[str, Any]:
+    effect = run.state.r6
+    assert effect is not None
+    return approval.make(
+        PEOPLE[person], action=approval.action_hash(effect.name, effect.args["args"]), of=effect.id,
+        run=run.state.run, step=f"{effect.task}/{effect.step}", expires=2**52,
+    )  # fmt: skip
+
+
 def main() -> int:
     if sys.argv[1:]:
         for name in sys.argv[1:]:
-            for semantics in (2, 3):
-                if not (name == "never_bound" and semantics == 3):
-                    side(name, semantics)
+            for semantics in SIDES[name][0]:
+                side(name, semantics)
         return 0
     target = HERE / f"semantics-{SEMANTICS}"
     if any(target.glob("*.jsonl")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from spak.program import Task
 from spak.records import Kind
 
 PRIVATE = bytes(range(32))
+LAWS = Path(__file__).parents[2] / "specs/laws"
 
 
 def key(private: bytes, name: str, *roles: str) -> dict[str, Any]:
@@ -108,6 +110,53 @@ def test_the_run_that_an_approval_names_is_in_no_commit() -> None:
     one.feed(Kind.APPROVAL, signed(one.state.r6, run="run-1"))
     other.feed(Kind.APPROVAL, signed(other.state.r6, run="run-2"))
     assert one.state.summary == other.state.summary
+
+
+TWO = (LAWS / "two_persons.mg").read_text() + "release_tool(/look)."
+BOB = bytes(range(1, 33))
+PEOPLE = (*KEYS, key(BOB, "bob", "approver"))
+
+
+@pytest.mark.findings("S5.1")
+def test_a_law_of_two_persons_asks_both_one_after_another() -> None:
+    made = asking(law=TWO, keys=PEOPLE)
+    first = made.state.r6
+    assert first is not None and first.act == "approve"
+    made.feed(Kind.APPROVAL, signed(first))
+    second = made.state.r6
+    assert second is not None and second.act == "approve" and second.id != first.id
+    made.feed(Kind.APPROVAL, signed(second))
+    third = made.state.r6
+    assert third is not None and third.act == "approve", "one person twice is one person"
+    made.feed(Kind.APPROVAL, signed(third, private=BOB))
+    assert [effect.act for effect in made.effects] == ["approve", "approve", "approve", "tool"]
+    assert made.run().state.status == "succeeded"
+    assert [permit["allow"] for permit in permits(made)] == ["ask", "ask", "ask", True]
+
+
+@pytest.mark.findings("S5.1")
+def test_a_law_of_two_persons_asks_nobody_where_one_person_may_sign() -> None:
+    made = asking(law=TWO)
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.forbidden",)
+
+
+@pytest.mark.findings("S5.1")
+def test_a_no_of_the_second_person_is_a_denial() -> None:
+    made = asking(law=TWO, keys=PEOPLE)
+    assert made.state.r6 is not None
+    made.feed(Kind.APPROVAL, signed(made.state.r6))
+    assert made.state.r6 is not None
+    made.feed(Kind.APPROVAL, signed(made.state.r6, private=BOB, decision="deny"))
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.approval_denied",)
+
+
+@pytest.mark.findings("S5.1")
+def test_more_approvers_than_are_tried_do_not_make_it_slow() -> None:
+    many = tuple({"id": str(n), "name": f"p{n}", "public": "", "roles": ["approver"]} for n in range(400))
+    never = TWO + "forbidden(A) :- tool(A, /look), signed_approval(A, _)."
+    made = asking(law=never, keys=many)
+    assert made.state.status == "refused"
+    assert asking(law=TWO, keys=(*PEOPLE, *many)).state.r6 is not None
 
 
 def law(drawn: list[tuple[str, list[str]]]) -> str:

@@ -173,4 +173,4 @@ def test_a_rule_of_ones_own_that_forbids_is_told_as_such(tmp_path: Path) -> None
     texts = {file.name: file.read_text() for file in data.path("specs/policy").glob("*.mg")}
     own = load({**texts, "own.mg": "forbidden(A) :- tool(A, /read_file).\n"})
     decision = judge(own, call("read_file", path="a"), world(workspace(tmp_path)))
-    assert decision.reason == "a rule of the policy forbids it"
+    assert decision.reason == "own.mg:1 forbids it: forbidden(A) :- tool(A, /read_file)"

@@ -58,7 +58,8 @@ def test_a_reason_names_records_and_ages() -> None:
     ]
     last = verdicts(CASES / "transfers.mg", lines)[-1].decision
     assert last.reason == (
-        "no rule of the policy permits it; approval: within 30m: the last is 41 minutes old, record 2"
+        'transfers.mg:26 comes closest to permitting it: it lacks approval("B"); '
+        "approval: within 30m: the last is 41 minutes old, record 2"
     )
     lines[2:] = [
         '{"action": "transfer", "input": {"to": "B", "amount": 4000}}',
@@ -67,7 +68,8 @@ def test_a_reason_names_records_and_ages() -> None:
         '{"action": "transfer", "id": "t2", "input": {"to": "B", "amount": 1001}}',
     ]
     last = verdicts(CASES / "transfers.mg", lines)[-1].decision
-    assert last.reason == 'a rule of the policy forbids it; moved of "B" within 1d is 4000: record 3'
+    assert last.reason.startswith("transfers.mg:30 forbids it: forbidden(A) :- tool(A, /transfer)")
+    assert last.reason.endswith('; moved of "B" within 1d is 4000: record 3')
 
 
 BAD = [

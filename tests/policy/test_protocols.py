@@ -61,10 +61,8 @@ def test_a_fetch_needs_the_protocol_and_the_host(tmp_path: Path, command: str) -
     for folder in (without, strange):
         folder.mkdir()
     refused = decide(without, command)
-    assert (refused.decision, refused.reason) == (
-        "deny",
-        "no rule allows the protocol ssh: allowed_protocol(/ssh).",
-    )
+    assert refused.decision == "deny"
+    assert refused.reason.startswith("no rule allows the protocol ssh: allowed_protocol(/ssh). (guards.mg:")
     other = decide(strange, command.replace("github.com", "evil.example"), SSH)
     assert other.decision == "deny" and other.reason.startswith("the host evil.example is not allowed")
     found = decide(tmp_path, command, SSH)

@@ -14,6 +14,7 @@ steps is a proof like any other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -112,18 +113,19 @@ def _words(part: dict[str, Any]) -> str:
     return f"no {part['absent']}" if "absent" in part else str(part["holds"])
 
 
-def prove(session: Session, pred: str, *args: Value) -> Proof:
-    """Why a fact holds. Raises: PolicyError `policy.no_proof` when it does not."""
+def prove(session: Session, pred: str, *args: Value, last: Collection[str] = ()) -> Proof:
+    """Why a fact holds; rules that read a predicate of `last` are taken where no other rule gives it. Raises:
+    PolicyError `policy.no_proof` when it does not."""
     session.require_complete()
-    return prove_row(session, (pred, len(args)), tuple(encode(arg) for arg in args))
+    return prove_row(session, (pred, len(args)), tuple(encode(arg) for arg in args), last)
 
 
-def prove_row(session: Session, key: Key, row: Row) -> Proof:
+def prove_row(session: Session, key: Key, row: Row, last: Collection[str] = ()) -> Proof:
     """The proof of a row in its inside form. Raises: PolicyError `policy.no_proof` when it does not hold."""
     relation = session.evaluation.relations.get(key)
     if relation is None or row not in relation.rows:
         raise NoProof(f"{show_atom(key[0], row)} does not hold", "ask why-not")
-    prover = _Prover(session)
+    prover = _Prover(session, last)
     done: dict[Node, dict[str, Any]] = {}
     stack: list[tuple[Node, list[Any] | None]] = [((key, row), None)]
     while stack:
@@ -141,10 +143,13 @@ def prove_row(session: Session, key: Key, row: Row) -> Proof:
 
 
 class _Prover:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, last: Collection[str]) -> None:
         self.session = session
         self.rules = session.policy.written
         self.texts, self.by_head = session.policy.readings
+        if last:
+            later = [any(item.name in last for item in body.items) for body in self.rules.bodies]
+            self.by_head = {key: sorted(rules, key=later.__getitem__) for key, rules in self.by_head.items()}
         self.ranks: dict[int, dict[Node, int]] = {}
         self.places: dict[Node, Place] = {}
         self.sources: dict[Node, list[Any]] = {}

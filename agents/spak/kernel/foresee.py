@@ -4,9 +4,9 @@ Takes the outline of a spec, its POLICY and the law; gives a warning for each to
 whose arguments hold no variable and that will be denied in every run, and an info for one that will wait for
 an approval. The gate decides, as at the start of a run. It opens nothing: of a path is known what its text
 alone decides (spak.policy.textual), and where links could lead elsewhere, the denial must hold wherever they
-lead. Left to the run is what asks for a host or for the content of the workspace, and what a check that
-passed could change. Where a text besides the shipped law speaks of the run's past nothing is foreseen. Of a
-spec with errors only those parts are judged that they do not touch (`readable`).
+lead. Left to the run is what asks where a full name of a host leads, or for the content of the workspace, and
+what a check that passed could change. Where a text besides the shipped law speaks of the run's past nothing
+is foreseen. Of a spec with errors only those parts are judged that they do not touch (`readable`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
 from spak.policy.law import Law, compiled, rules_of
 from spak.policy.textual import decided, inside
+from spak.policy.urls import is_bare
 from spak.program import CommandLine, Program, Step, Task
 from spak.program.build import sketch
 from spak.program.semantics import LATEST
@@ -44,7 +45,9 @@ MOST = 200
 PAST = ("checks_ran", "diagnostic", "spent", "over_budget", "block_commit")
 """Words of a policy that speak of what happened in the run."""
 
-SOMEBODY = ({"id": "somebody", "name": "somebody", "public": "", "roles": [ADMIN]},)
+SOMEBODY = tuple(
+    {"id": name, "name": name, "public": "", "roles": [ADMIN]} for name in ("somebody", "another", "a third")
+)
 """Whoever could approve."""
 
 
@@ -145,25 +148,27 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     first: Judged | None = None
     for wanted in (proposed, proposed._replace(run=(*run, *passed))):
         first = None  # what is said is what stands against it when all checks have passed
-        for world in WORLDS:
-            found = _denied(rules, wanted, world)
+        for world, leads in zip(WORLDS, ADDRESSES, strict=True):
+            found = _denied(rules, wanted, world, leads)
             if found is None:
                 return None
             first = first or found
     return first
 
 
-def _denied(rules: Rules, proposed: ProposedAction, world: Guess) -> Judged | None:
-    """The denial in a workspace where what the text leaves open is as the guess says."""
+def _denied(rules: Rules, proposed: ProposedAction, world: Guess, leads: str) -> Judged | None:
+    """The denial in a workspace where what the text leaves open is as the guess says, and a short name of a
+    host leads to that address."""
     assert rules.gate is not None
     known: Facts = {}
     for rounds in range(ROUNDS):
         found = rules.gate.judge(proposed, known, rounds)
         if isinstance(found, Judged):
             break
-        if set(found) - {"paths", "globs"}:
+        if set(found) - {"paths", "globs", "hosts"} or not all(map(is_bare, found.get("hosts", ()))):
             return None
         answers = {
+            "hosts": [[host, [host if {".", ":"} & {*host} else leads]] for host in found.get("hosts", ())],
             "paths": [seen_json(text, decided(text) or world(text)) for text in found.get("paths", ())],
             "globs": [_spread(pattern, world) for pattern in found.get("globs", ())],
         }
@@ -194,6 +199,8 @@ WORLDS: tuple[Guess, ...] = (
     lambda text: Seen("inside", posixpath.normpath(inside(text)), "file"),
 )
 """Guesses about all undecided paths of an action. What a build makes again is the place that permits most."""
+ADDRESSES = ("127.0.0.1", "10.0.0.1", "169.254.1.1", "1.1.1.1")
+"""With each of them a guess about where a short name of a host leads."""
 
 
 def _spread(pattern: str, world: Guess) -> list[Any]:

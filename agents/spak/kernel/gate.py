@@ -14,7 +14,7 @@ Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +56,12 @@ EVENT: Fact = ("event", (ACTION,))
 
 KEPT = 256
 """Sessions and proofs that are kept."""
+
+IN_TURN = 3
+"""People who sign one after another, of whom it is foreseen that all together permit an action."""
+
+TRIED = 256
+"""Signatures of a second or third person that are tried for that."""
 
 MISSING = ("missing_path", 2)
 """The predicate of paths that do not exist."""
@@ -137,15 +143,18 @@ class Gate:
         self._newest: tuple[Any, _Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
-        self._briefs: OrderedDict[tuple[bytes, bool, bool, bool], About] = OrderedDict()
+        self._briefs: OrderedDict[tuple[bytes, Decisions], About] = OrderedDict()
 
     @property
     def hash(self) -> str:
         """The policy's hash."""
         return self.policy.hash
 
-    def judge(self, proposed: ProposedAction, observed: Facts, rounds: int = 0) -> Judged | Questions:
-        """The decision, or what has to be observed for it. `rounds` were observed already."""
+    def judge(
+        self, proposed: ProposedAction, observed: Facts, rounds: int = 0, worded: bool = True
+    ) -> Judged | Questions:
+        """The decision, or what has to be observed for it. `rounds` were observed already; a denial has a
+        reason if it is `worded`, which takes longer."""
         try:
             seen = Observed(observed)
             if seen.trouble:
@@ -156,7 +165,7 @@ class Gate:
                 questions = seen.questions()
                 if not questions:
                     key = proposed.run, about.shape, _rows(observed)
-                    found = self._decide(known, key, proposed, seen)
+                    found = self._decide(known, key, proposed, seen, worded)
                     if isinstance(found, Judged):
                         return found
                     questions = found
@@ -183,21 +192,42 @@ class Gate:
         with self._lock:
             try:
                 key = (), self._shape(relevant), _rows(observed)
-                return self._decide(relevant, key, proposed, Observed(observed))
+                return self._decide(relevant, key, proposed, Observed(observed), worded=False)
             except UserError as error:
                 return Judged(False, error.code, error.message)
 
     def approvable(
         self, proposed: ProposedAction, observed: Facts, keys: Sequence[Mapping[str, Any]]
     ) -> bool:
-        """Whether a signed approval by the holder of one of the keys would permit it."""
-        for key in keys:
-            if isinstance(key, Mapping) and isinstance(key.get("name"), str):
-                signed = approval_facts(key["name"], approval.ADMIN in (key.get("roles") or ()))
-                found = self.judge(proposed._replace(run=(*proposed.run, *signed)), observed, ROUNDS)
-                if isinstance(found, Judged) and found.allow:
+        """Whether signed approvals by holders of the keys would permit it: one, or where the law remembers
+        signed attempts that it denied, those of several people one after another."""
+        signers = [
+            approval_facts(key["name"], approval.ADMIN in (key.get("roles") or ()))
+            for key in keys
+            if isinstance(key, Mapping) and isinstance(key.get("name"), str)
+        ]
+        pasts = deque([(proposed.history, 1)])
+        tried = 0
+        while pasts:
+            history, turn = pasts.popleft()
+            for signed in signers:
+                attempt = proposed._replace(run=(*proposed.run, *signed), history=history)
+                found = self.judge(attempt, observed, ROUNDS, worded=False)
+                tried += turn > 1
+                if not isinstance(found, Judged) or tried > TRIED:
+                    return False
+                if found.allow:
                     return True
+                if proposed.decides.signed_in_turn and turn < IN_TURN:
+                    after = self.after_denial(found, history)
+                    if after.tables != history.tables:
+                        pasts.append((past.begin(after, after.now), turn + 1))
         return False
+
+    def after_denial(self, judged: Judged, history: History, record: int = 0) -> History:
+        """The past once a request that was denied is remembered."""
+        fed = past.requested(self.folds, history, "", judged.fed, allow=False, record=record)
+        return fed[0]
 
     def explanation(self, judged: Judged) -> bytes:
         """The proof of a decision, or what was missing for it, as canonical JSON."""
@@ -224,7 +254,7 @@ class Gate:
         uses = (dict(proposed.uses),) if proposed.uses else ()
         text = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])
         decides = proposed.decides
-        key = text, decides.git_patches, decides.recorded_lines, decides.long_patches
+        key = text, decides
         found = self._briefs.pop(key, None)
         if found is None:
             facts = (*_facts(proposed, seen), *self._missing(observed))
@@ -242,7 +272,7 @@ class Gate:
                     yield "missing_path", (ACTION, text_of(path))
 
     def _decide(
-        self, known: tuple[Fact, ...], key: Any, proposed: ProposedAction, seen: Observed
+        self, known: tuple[Fact, ...], key: Any, proposed: ProposedAction, seen: Observed, worded: bool
     ) -> Judged | Questions:
         moving = proposed.moving
         if self.folds:
@@ -264,8 +294,11 @@ class Gate:
             return judged._replace(allow=True)
         else:
             code = "policy.denied"
+        if not worded:
+            broken = [str(args[1]) for name, args in known if name == "patch_trouble"]
+            return judged._replace(code=broken[0] if broken and code == "policy.forbidden" else code)
         held.become(known, moving)  # the reason names values
-        found = decide(self.policy, [*known, *moving], False, session)
+        found = decide(self.policy, [*known, *moving], False, session, proposed.decides.denied_by_proof)
         if proposed.decides.patch_codes and found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
@@ -425,7 +458,8 @@ def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
         decides = proposed.decides
         more: dict[str, Any] = {} if decides.long_patches else {"patched": None}
         uses = {proposed.name: proposed.uses}
-        world = _world(proposed, seen, git_patches=decides.git_patches, declared=uses, **more)
+        more |= {"git_patches": decides.git_patches, "bare_hosts": decides.bare_hosts}
+        world = _world(proposed, seen, declared=uses, **more)
         return [*found, *facts(Action(proposed.name, proposed.args), world)]
     if proposed.act == "validate":
         found.append(("validator", (ACTION, proposed.name)))

@@ -190,7 +190,7 @@ def permit(
     if name != act:
         body["name"] = name
     if judged is not None:
-        judged = _remember(turn, judged)
+        judged = _remember(turn, judged, signed=known.signed is not None)
         turn.judged.append((len(turn.commits), judged))
         if judged.allow is not True:
             asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
@@ -224,6 +224,9 @@ def _decision(
         rejected = known.rejected
         if rejected is not None and rejected.code == "policy.approval_denied":
             return found._replace(code=rejected.code, reason=rejected.message)
+        if known.signed and rules.decides.signed_in_turn:  # it is remembered, and the next one signs after it
+            after = gate.after_denial(found, proposed.history)
+            proposed = proposed._replace(history=past.begin(after, turn.at))
         if gate.approvable(proposed, known.seen, rules.keys):
             code = found.code if rejected is None else rejected.code
             return found._replace(allow="ask", code=code)
@@ -241,10 +244,11 @@ def _proposed(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> Propo
     return proposed
 
 
-def _remember(turn: Turn, judged: Judged) -> Judged:
-    """Keep a decided request in the history; a denial where folds have no room for what it feeds."""
-    gate = turn.rules.gate
-    if gate is None or not gate.folds or judged.allow == "ask":
+def _remember(turn: Turn, judged: Judged, *, signed: bool) -> Judged:
+    """Keep a decided request in the history; a denial where folds have no room for what it feeds. One that
+    waits for a signature is decided with it; once somebody has signed and it waits again, it was denied."""
+    gate, waits = turn.rules.gate, judged.allow == "ask"
+    if gate is None or not gate.folds or (waits and not (signed and turn.rules.decides.signed_in_turn)):
         return judged
     history, trouble = past.requested(
         gate.folds,

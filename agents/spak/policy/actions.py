@@ -62,6 +62,8 @@ class World(Eyes):
     the line is read here."""
     git_patches: bool = True
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
+    bare_hosts: bool = True
+    """Whether addresses and short names are read as hosts; a run of older semantics reads none."""
     patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
     """What is in a patch that is given by reference; None where nobody has read it yet."""
     commands: Mapping[str, str] = field(default_factory=dict)

@@ -93,9 +93,11 @@ def _request(action: Action, world: World) -> list[Fact]:
     known = {"url", "method", "headers", "max_bytes", "timeout_s"}
     if any(action.args[name] for name in action.args if name not in known):
         found.append(("sends_body", (ACTION,)))
-    url = urls.parse(whole)
+    url = urls.parse(whole, bare_hosts=world.bare_hosts)
     if isinstance(url, urls.Trouble):
         return [*found, ("url_trouble", (ACTION, url.code, text(url.detail)))]
+    if urls.is_bare(url.host):
+        found.append(("url_trouble", (ACTION, "host", text(f"{url.host} is an address or a short name"))))
     found.append(("asks_url", (ACTION, url.scheme, url.host, url.port)))
     if url.scheme == "https":
         found.append(("connects", (ACTION, Name("/https"), url.host)))

@@ -1,8 +1,9 @@
 """One strict reading of a URL: what it names, or why no two readers need agree on it.
 
 Takes the text; gives a Url, or a refusal as a Trouble. Accepts only what every reader takes the same way:
-`https://host[:443]/path?query#fragment` in plain ASCII, host in lower-case labels. It resolves nothing; which
-hosts may be reached is the policy's affair. `payload` says what in a path, query or fragment looks like data
+`https://host[:443]/path?query#fragment` in plain ASCII, host in lower-case labels; a bare host (an address in
+its one plain form, a name of one label) where the caller asks for these. It resolves nothing; which hosts may
+be reached is the policy's affair. `payload` says what in a path, query or fragment looks like data
 that is carried out; it is asked for allowed hosts too. Source: notes on the gates (entropy alone decides
 nothing; the budget of one query does).
 """
@@ -28,6 +29,8 @@ _URL = re.compile(
 )
 _LEGAL = re.compile(r"[A-Za-z0-9._~:/?#@!$&'()*+,;=%\[\]-]*\Z")
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}\Z")
+_LABEL = re.compile(r"(?!(?:\d+|0x[0-9a-f]*)\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
+"""A name of one label that no reader takes for a number, and so for an address."""
 _ESCAPE = re.compile(r"%(..?)?", re.DOTALL)
 _HEX = re.compile(r"(?:[0-9a-f]{2})+\Z", re.IGNORECASE)
 _SECRET = re.compile(
@@ -101,8 +104,9 @@ class Trouble:
     detail: str
 
 
-def parse(text: str) -> Url | Trouble:
-    """What the URL names. A Trouble for anything that two parsers could read in two ways."""
+def parse(text: str, *, bare_hosts: bool = False) -> Url | Trouble:
+    """What the URL names. A Trouble for anything that two parsers could read in two ways, and for a bare host
+    unless the caller takes them; the host of an address in brackets is the address."""
     if len(text) > MAX_URL:
         return Trouble("too_long", f"a URL of more than {MAX_URL} characters")
     if not text.isascii():
@@ -123,14 +127,21 @@ def parse(text: str) -> Url | Trouble:
         return Trouble("userinfo", "a name before @ in the host")
     if not found["path"] and "@" in text:
         return Trouble("userinfo", "an @ behind a host that no / ends: some take what follows for the host")
-    if "%" in authority or "[" in authority:
+    in_brackets = bare_hosts and authority.startswith("[")
+    if "%" in authority or ("[" in authority and not in_brackets):
         return Trouble("host", "an escaped host or an address in brackets")
     host, colon, port = authority.partition(":")
+    if in_brackets:
+        host, _, rest = authority[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        if colon not in ("", ":") or "]" not in authority:
+            return Trouble("host", "an address in brackets that is not closed")
     if colon and not (port.isdigit() and len(port) <= 5 and str(int(port)) == port):
         return Trouble("port", "a port that is not a plain number")
     scheme = found["scheme"].lower()
     host = host.lower()
-    if not _HOST.match(host) or len(host) > 253:
+    plain = (bare_hosts and is_bare(host)) or (_HOST.match(host) and len(host) <= 253)
+    if not plain or in_brackets != (":" in host):
         return Trouble("host", "not a full host name (addresses, short names and a final dot are refused)")
     number = int(port) if port else {"https": 443, "http": 80}.get(scheme, 0)
     path = found["path"]
@@ -142,6 +153,17 @@ def parse(text: str) -> Url | Trouble:
     if "#" in (found["fragment"] or ""):
         return Trouble("illegal", "two fragments")
     return Url(scheme, host, number, path, found["query"] or "", found["fragment"] or "")
+
+
+def is_bare(host: str) -> bool:
+    """Whether a host is an address in its one plain form or a name of one label, such as `localhost`."""
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return _LABEL.match(host) is not None
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return False  # which is written in two ways
+    return str(found) == host
 
 
 def _climbs(path: str) -> bool:

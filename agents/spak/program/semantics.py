@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 
-SEMANTICS = 4
+SEMANTICS = 5
 """The version that new runs get."""
 
 
@@ -84,10 +84,20 @@ class Decisions:
     folds: bool = True
     """Since 4: a policy may declare folds, which the run keeps. Before, such a policy does not load.
     Source: ADR 0046."""
+    signed_in_turn: bool = True
+    """Since 5: a signed attempt that is denied is remembered, and another person is asked where that person's
+    signature would permit it. Before, nobody was asked where one signature did not do. Source: ADR 0091."""
+    bare_hosts: bool = True
+    """Since 5: addresses and short names are hosts that an operator's law may permit. Before, a URL with one
+    was not read. Source: ADR 0091."""
+    denied_by_proof: bool = True
+    """Since 5: the reason of a denial is what its proof rests on, with the rule. Before, it was the first odd
+    fact about the action. Source: ADR 0091."""
 
 
 LATEST = Decisions()
 _FIRST = Decisions(*(False for _ in fields(Decisions)))
+_FOURTH = replace(LATEST, signed_in_turn=False, bare_hosts=False, denied_by_proof=False)
 
 BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
     {
@@ -101,7 +111,8 @@ BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
             answers_counted_together=True,
             runner_codes=True,
         ),
-        3: replace(LATEST, folds=False),
+        3: replace(_FOURTH, folds=False),
+        4: _FOURTH,
         SEMANTICS: LATEST,
     }
 )

@@ -232,7 +232,7 @@ def _sent(call: Call, remote: _Remote, ref: str, commit: str) -> ToolResult:
 def _remote(call: Call) -> _Remote:
     """Where it goes. Raises: UsageError `git_push.url`, `git_push.login`, `http_request.*`."""
     args = call.args
-    url = urls.parse(str(args["url"]))
+    url = urls.parse(str(args["url"]), bare_hosts=True)
     if isinstance(url, urls.Trouble):
         raise UsageError("git_push.url", url.detail, "write https://host/path.git")
     addresses = addresses_of(call, url.host)

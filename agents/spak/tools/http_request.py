@@ -117,7 +117,7 @@ def _ask(call: Call) -> ToolResult:
     import httpx
 
     args = call.args
-    url = urls.parse(str(args["url"]))
+    url = urls.parse(str(args["url"]), bare_hosts=True)
     if isinstance(url, urls.Trouble):
         raise UsageError("http_request.url", url.detail, "write https://host/path")
     if url.scheme not in ("https", "http"):
@@ -202,7 +202,8 @@ def at_address(url: urls.Url, address: str) -> str:
 
 def host_header(url: urls.Url) -> str:
     """What `Host` says of the URL: its host, with the port where it is not the scheme's own."""
-    return url.host if url.port == {"https": 443, "http": 80}[url.scheme] else f"{url.host}:{url.port}"
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return host if url.port == {"https": 443, "http": 80}[url.scheme] else f"{host}:{url.port}"
 
 
 def client_of(timeout: float) -> httpx.Client:

@@ -17,11 +17,11 @@ from spak.lang.imports import Resolved
 from spak.policy.law import Law, rules_of
 from spak.program import compile as compile_program
 from spak.runner.genesis import genesis
-from spakweb.runs.signing import approvers
+from spakweb.runs.signing import MOST, PLATFORM, approvers
 from spakweb.specs.models import SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
-from spakweb.teams.models import Team
+from spakweb.teams.models import Team, User
 
 UNCHECKED = "its import was cut off; import it again"
 NEWEST = 20
@@ -61,9 +61,11 @@ def _rules(
     lawful(whole, law)
     if host.get("mode") in config.MODES:
         pick_mode(host["mode"], whole.parsed, program, config.settings(), "")
+    named = [key["name"] for key in rules["keys"]][: MOST + 1]
+    people = User.objects.filter(username__in=named).exclude(username=PLATFORM).order_by("pk")
     made = genesis(
         whole.parsed.text, config.used(config.catalog(), program), inputs, rules["r3"], rules["seed"], {},
-        policy=whole.policy, axioms=rules_of(program.axioms), keys=approvers(), law=law,
+        policy=whole.policy, axioms=rules_of(program.axioms), keys=approvers(people), law=law,
     )  # fmt: skip
     return dict(made["rules"])
 

@@ -28,7 +28,7 @@ from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
 from spakweb.runs import priors
 from spakweb.runs.models import Run, RunBlob, RunText
-from spakweb.runs.signing import approvers
+from spakweb.runs.signing import approvers, may_approve
 from spakweb.sources.freeze import files_of
 from spakweb.specs.team_files import EXAMPLES, TeamFiles
 from spakweb.teams.law import law_of
@@ -48,8 +48,9 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     spec = own.spec if own is not None else row.version.spec
     whole, taken = TeamFiles.of(spec).taking((own and own.text) or row.version.text)
     mode = row.mode if row.mode in config.MODES else None
+    signers = approvers(may_approve(row.team))
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
-                answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team),
+                answering=_recorded(row, own), approvers=signers, law=law_of(row.team),
                 prior=priors.read(row))  # fmt: skip
     source = files_of(row, folder_of(row.key))
     fill(row, place, source_of(spec.slug))

@@ -234,7 +234,8 @@ class HeldRun:
         if command.kind == "answer":
             self.runner.answer(str(command.body.get("text", "")), by=command.by.get_username())
         elif command.kind in ("approve", "deny"):
-            body = signed(self.runner.state.run, pending, command.kind, command.body.get("expires", 600))
+            expires, keys = command.body.get("expires", 600), self.runner.rules.keys
+            body = signed(self.runner.state.run, pending, command.kind, expires, command.by, keys)
             self.runner.feed(Proposed(Kind.APPROVAL, body, {"by": command.by.get_username()}))
             self.runner.flush()
         return ""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from spak import canon
 from spak.kernel.rules import Rules
 from spak.ledger import verify
 from spak.policy import approval
 from spak.records import decode
 from spakweb.errors import Refused
 from spakweb.ledger import workspaces
+from spakweb.ledger.import_law import only_shown
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import actions
 from spakweb.runs.models import Run, State
@@ -87,13 +90,13 @@ def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:
     record = decode(bytes(run.records.get(kind="approval").line))
     assert record.side["by"] == "rita"
     genesis = decode(bytes(run.records.get(seq=0).line))
-    (key,) = Rules.of(genesis.body).keys
+    (key,) = [one for one in Rules.of(genesis.body).keys if one["name"] == "rita"]
     permit = decode(bytes(run.records.filter(kind="permit", seq__lt=record.seq).last().line))
     found = approval.verify(
         record.body, keys=[key], at=record.at, of=permit.content, run=run.key, step="tidy/old",
         action=approval.action_hash("run", {"cmd": ["rm", "-r", "build-2019"]}),
     )  # fmt: skip
-    assert found == approval.Approved("platform", (approval.APPROVER,))
+    assert found == approval.Approved("rita", (approval.APPROVER,))
     reader = DatabaseLedgers().reader(run.key)
     assert verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs).ok
     shown = cast.client("vera").get(f"{address}r/{record.seq}/").content.decode()
@@ -166,3 +169,80 @@ def test_a_forged_approval_is_refused(cast: Any, ran: Ran, monkeypatch: pytest.M
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.WAITING and not gone(run)
+
+
+RELEASE = TIDY.replace('["rm", "-r", "build-2019"]', '["touch", "build-2019/released"]')
+TWO_PERSONS = (Path(__file__).parents[3] / "specs/laws/two_persons.mg").read_text()
+
+
+def answered(cast: Any, run: Run, name: str, decision: str = "approve") -> None:
+    assert post(cast.client(name), run, decision).status_code == 302
+    execute.advance(run.key)
+    run.refresh_from_db()
+
+
+@pytest.fixture
+def release(settings: Any, ran: Ran) -> Run:
+    settings.LAW = {"two_persons.mg": TWO_PERSONS, "rel.mg": 'release_command("touch").'}
+    return ran(RELEASE)
+
+
+def released(run: Run) -> bool:
+    return (workspaces.folder_of(run.key) / "workspace/build-2019/released").exists()
+
+
+@pytest.mark.findings("S5.1")
+def test_two_people_release_and_one_person_twice_does_not(cast: Any, release: Run) -> None:
+    for _ in range(2):
+        answered(cast, release, "rita")
+        assert (release.state, release.summary["waiting"]["kind"]) == (State.WAITING, "approval")
+        assert not released(release)
+    page = cast.client("alice").get(run_parts.address(release)).content.decode()
+    assert "Approve run</button>" in page and "two_persons.mg" in page  # the law that wants one more
+    answered(cast, release, "alice")
+    assert release.state == State.SUCCEEDED and released(release)
+    signers = [decode(bytes(row.line)) for row in release.records.filter(kind="approval")]
+    assert [record.side["by"] for record in signers] == ["rita", "rita", "alice"]
+    reader = DatabaseLedgers().reader(release.key)
+    assert verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs).ok
+
+
+@pytest.mark.findings("S5.1")
+def test_the_second_person_may_say_no(cast: Any, release: Run) -> None:
+    answered(cast, release, "rita")
+    answered(cast, release, "alice", "deny")
+    assert release.state == State.REFUSED and not released(release)
+
+
+@pytest.mark.findings("S5.1")
+def test_who_joined_later_is_one_of_two_people(cast: Any, release: Run) -> None:
+    """Two of them count as one: the run knows neither by name."""
+    cast.team.memberships.filter(user=cast["bob"]).update(role="reviewer")
+    cast.team.memberships.filter(user=cast["vera"]).update(role="reviewer")
+    answered(cast, release, "bob")
+    answered(cast, release, "vera")
+    assert release.state == State.WAITING
+    answered(cast, release, "rita")
+    assert release.state == State.SUCCEEDED and released(release)
+
+
+@pytest.mark.findings("S5.1")
+def test_a_law_may_name_who_signs(cast: Any, ran: Ran, settings: Any) -> None:
+    settings.LAW = {"own.mg": 'forbidden(A) :- tool(A, /run), !signed_approval(A, "rita").'}
+    run = ran(TIDY)
+    answered(cast, run, "alice")
+    assert run.state != State.SUCCEEDED and not gone(run)
+    run = ran(TIDY)
+    answered(cast, run, "rita")
+    assert run.state == State.SUCCEEDED and gone(run)
+
+
+@pytest.mark.findings("S5.1")
+def test_an_export_of_it_is_a_run_of_this_platform(cast: Any, release: Run) -> None:
+    genesis = decode(bytes(release.records.get(seq=0).line))
+    names = [key["name"] for key in genesis.body["rules"]["keys"]]
+    assert names == ["platform", "alice", "rita"]
+    assert only_shown(release.team, genesis.body) == ""
+    forged = canon.loads(canon.dumps(genesis.body))
+    forged["rules"]["keys"][1]["public"] = forged["rules"]["keys"][2]["public"]
+    assert "other keys" in only_shown(release.team, forged)

@@ -20,14 +20,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from spak import canon
 from spak.datalog import Fact, Name, Policy, Session
 from spak.datalog.errors import PolicyError
-from spak.datalog.syntax import Const, Literal_
 from spak.errors import UsageError, UserError
 from spak.policy.actions import Action, Seen, World
 from spak.policy.facts import ACTION, facts
@@ -128,7 +126,7 @@ class Trace:
             known = self._facts(event)
             session = self._session(known)
             seen = tuple(past(self.folds, self.history, session))
-            decision = self._reasoned(decide(self.policy, known, True, session), event, seen)
+            decision = _reasoned(decide(self.policy, known, True, session), seen)
             rows = fed(self.folds, session)
         except UserError as error:
             decision = denied(error.code, error.message, error.hint)
@@ -146,33 +144,6 @@ class Trace:
         if decision.decision != "allow":
             self._denied[call] = event.action
         return Verdict(event, self.case, decision, seen)
-
-    def _reasoned(self, decision: Decision, event: Event, seen: tuple[Past, ...]) -> Decision:
-        """The decision with what the past had to do with a denial in its reason."""
-        if decision.decision == "allow":
-            return decision
-        forbidden = decision.code == "policy.forbidden"
-        reason = decision.reason
-        if event.action in self._named:  # its rules are not met, or one of them forbids it
-            reason = "a rule of the policy forbids it" if forbidden else "no rule of the policy permits it"
-        reasons = canon.dumps(decision.why_not).decode()
-        about = [item.text for item in seen if item.holds == forbidden and f"{item.fold}(" in reasons]
-        reason = "; ".join([reason, *about[:3]])
-        return replace(decision, reason=reason)
-
-    @cached_property
-    def _named(self) -> frozenset[str]:
-        """The actions that rules name."""
-        parts = (
-            part.atom for clause in self.policy.clauses for part in clause.body if isinstance(part, Literal_)
-        )
-        return frozenset(
-            str(arg.value)[1:]
-            for atom in parts
-            if atom.pred == "tool"
-            for arg in atom.args
-            if isinstance(arg, Const)
-        )
 
     def answer(self, event: Event) -> None:
         """Take the result of a call into the history. Raises: UsageError where no call waits for it."""
@@ -218,6 +189,16 @@ class Trace:
                     raise PolicyError("policy.incomplete", message, "leave out what is external")
                 session.supply(request, rows)
         return session
+
+
+def _reasoned(decision: Decision, seen: tuple[Past, ...]) -> Decision:
+    """The decision with what the past had to do with a denial in its reason."""
+    if decision.decision == "allow":
+        return decision
+    forbidden = decision.code == "policy.forbidden"
+    reasons = canon.dumps(decision.why_not).decode()
+    about = [item.text for item in seen if item.holds == forbidden and f"{item.fold}(" in reasons]
+    return replace(decision, reason="; ".join([decision.reason, *about[:3]]))
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
