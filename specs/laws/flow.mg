@@ -11,6 +11,7 @@ Decl tainted(Label, Ago) descr [fold("seen"), counts("held")] bound [/name, /num
 # What taints: answers of hosts, secrets, and the files and tools that are named. Nothing outside the workspace is
 # read: base.mg forbids it to everybody.
 taints(E, /web) :- connects(E, _, _).
+taints(E, /web) :- asks_url(E, _, _, _).
 taints(E, /secret) :- names_secret(E, _, _).
 taints(E, /secret) :- uses_path(E, _, /secret, _).
 taints(E, /named) :-
@@ -42,6 +43,7 @@ feed_tainted(Label) :-
 
 # What leaves the run.
 leaves(Action, /network) :- connects(Action, _, _).
+leaves(Action, /network) :- asks_url(Action, _, _, _).
 leaves(Action, /commit) :- makes_commit(Action).
 leaves(Action, /message) :-
     tool(Action, Tool),

@@ -9,8 +9,12 @@ feed_used_secret() :-
     event(E),
     secret_use(E).
 
-# Requests and command lines alike: what connects to a host by any protocol.
+# Command lines that connect to a host by any protocol, and requests, plain http among them.
 forbidden(Action) :-
     connects(Action, _, _),
+    used_secret(_),
+    !approved(Action).
+forbidden(Action) :-
+    asks_url(Action, _, _, _),
     used_secret(_),
     !approved(Action).

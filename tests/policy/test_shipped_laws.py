@@ -21,6 +21,9 @@ from spak.tools import DECLARED
 LAWS = sorted((Path(__file__).parents[2] / "specs/laws").glob("*.mg"))
 WORLD = """
 allowed_host("api.example.com").
+allowed_host("git.example.com").
+allowed_protocol(/ssh).
+permitted(A) :- tool(A, /http_request), asks_url(A, "http", "api.example.com", 80).
 permitted(A) :- tool(A, /deploy).
 permitted(A) :- tool(A, /send_mail).
 permitted(A) :- tool(A, /read_mail).
