@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, BinaryIO
 
@@ -320,6 +321,11 @@ class ExperimentReport(View):
         return Response(report.of(find_experiment(request, team, suite, number)).report.to_json())
 
 
+def _address(request: Request, team: str) -> Callable[[str], str]:
+    """What gives the whole address of a run."""
+    return lambda run: str(request.build_absolute_uri(reverse("spak-run", args=[team, run])))
+
+
 class ExperimentPage(View):
     """The report on an experiment."""
 
@@ -328,10 +334,7 @@ class ExperimentPage(View):
         """The report as one HTML file."""
         found = find_experiment(request, team, suite, number)
 
-        def address(run: str) -> str:
-            return str(request.build_absolute_uri(reverse("spak-run", args=[team, run])))
-
-        text = render.html(report.of(found).report, address)
+        text = render.html(report.of(found).report, _address(request, team))
         page = HttpResponse(text, content_type="text/html; charset=utf-8")
         answer: HttpResponse = export.attachment(page, f"{suite}-{number}.html")
         return answer
@@ -344,5 +347,5 @@ class ExperimentJUnit(View):
     def get(self, request: Request, team: str, suite: str, number: int) -> HttpResponse:
         """JUnit XML: a suite for each version, a test for each run."""
         found = find_experiment(request, team, suite, number)
-        text = render.junit(report.of(found).report)
+        text = render.junit(report.of(found).report, _address(request, team))
         return HttpResponse(text, content_type="application/xml; charset=utf-8")

@@ -54,7 +54,7 @@ STAGES = {
 MARKS = {
     "pass": ("succeeded", "Passed"),
     "fail": ("failed", "Failed"),
-    "open": ("waiting", "Decides nothing alone"),
+    "open": ("waiting", "Not decided"),
     "privileged": ("waiting", "A person decides"),
 }
 NAME = "campaign"

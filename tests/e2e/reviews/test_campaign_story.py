@@ -90,7 +90,7 @@ def test_a_newcomers_first_campaign_ends_in_something_to_look_at(person, data: P
     expect(page.locator(".tag", has_text="golden")).to_be_visible()
     assert alice.flaws(dark=True) == []
     campaign(3)
-    expect(page.get_by_text("Fit for review", exact=True)).to_be_visible()
+    expect(page.locator("article .pill", has_text="Fit for review")).to_be_visible()
     page.get_by_role("link", name="Patch 2").click()
     expect(page.get_by_text("Golden cases")).to_be_visible()
     assert alice.flaws() == []

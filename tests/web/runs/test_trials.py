@@ -28,6 +28,7 @@ ALL = ("train", "gate", "sealed")
 BAD = 'task Look { step read: tool.read_file { path: "missing.txt" } }'
 
 
+HELLO = 'task Hello { step greet: tool.write_file { path: "hello.txt" content: "Hello" } }'
 ASKING = """
 task Talk {
   step hear: llm.query { prompt: "Say a word." output_var: word }
@@ -202,3 +203,13 @@ def test_each_candidate_has_its_verdict(cast: Any, ran: Ran) -> None:
     text = cast.client("vera").get(page).content.decode()
     for number in (2, 3):
         assert f"{spec.slug} v{number} against {spec.slug} v1: no difference shown" in text
+
+
+@pytest.mark.findings("B10")
+def test_the_junit_report_of_an_experiment_has_the_addresses_of_its_runs(cast: Any, ran: Ran) -> None:
+    made = actions.begin(cast["bob"], suite_of(cast, ran(HELLO)), [ran(BAD).version], 1, ALL)
+    run = only_run(made)
+    vera = program(tokens.make(cast["vera"], "ci", 7, cast.team, ["look"])[1])
+    path = f"/api/v1/teams/{cast.team.slug}/suites/{made.suite.slug}/experiments/1/junit.xml"
+    text = vera.get(path).content.decode()
+    assert f"run http://testserver/t/{cast.team.slug}/runs/{run.key}/\nit ended as failed" in text

@@ -99,8 +99,8 @@ def verdict(found: Comparison) -> list[str]:
     return lines
 
 
-def junit(report: Report) -> str:
-    """JUnit XML: a suite for each spec, a test for each run; void and missing are errors."""
+def junit(report: Report, address: Callable[[str], str] = str) -> str:
+    """JUnit XML: a suite for each spec, a test for each run with its address; void and missing are errors."""
     parts = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for spec in report.plan.specs:
         rows = [(cell, report.done.get(cell)) for cell in cells(report.plan) if cell.spec == spec]
@@ -110,7 +110,7 @@ def junit(report: Report) -> str:
             f"<testsuite name={_attr(spec)} tests={_attr(len(rows))} failures={_attr(failures)} "
             f"errors={_attr(errors)}>"
         )
-        parts += [_testcase(cell, done) for cell, done in rows]
+        parts += [_testcase(cell, done, address) for cell, done in rows]
         parts.append("</testsuite>")
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
@@ -172,7 +172,7 @@ def _boxes(report: Report, case: str, spec: str, address: Callable[[str], str]) 
     return "".join(parts)
 
 
-def _testcase(cell: Cell, done: Done | None) -> str:
+def _testcase(cell: Cell, done: Done | None, address: Callable[[str], str]) -> str:
     seconds = 0.0 if done is None else done.ms / 1000
     names = f"classname={_attr(cell.spec)} name={_attr(f'{cell.case}#{cell.k + 1}')}"
     opening = f"<testcase {names} time={_attr(seconds)}"
@@ -181,7 +181,7 @@ def _testcase(cell: Cell, done: Done | None) -> str:
     if done.outcome == "pass":
         return f"{opening}/>"
     tag = "failure" if done.outcome == "fail" else "error"
-    body = xml_escape(f"run {done.run}\n{done.why}".translate(_CONTROL))
+    body = xml_escape(f"run {address(done.run)}\n{done.why}".translate(_CONTROL))
     return f"{opening}><{tag} message={_attr(done.why.partition(chr(10))[0][:200])}>{body}</{tag}></testcase>"
 
 
