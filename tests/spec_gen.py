@@ -341,6 +341,7 @@ def some_op(draw: random.Random, spec: ast.Spec) -> ops.Op:
             ops.SetKind(name, step, "tool.cc"),
             ops.SetField(name, step, draw.choice((*KEYS, "output_var")), value),
             ops.ClearField(name, step, draw.choice(KEYS)),
+            ops.Rewrite(f'task {name} {{\n  GOAL "new"\n}}', name),
         )
     )
 

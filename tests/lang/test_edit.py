@@ -21,7 +21,7 @@ from spec_gen import some_op, spec_text
 EXAMPLES = Path(__file__).resolve().parents[2] / "specs/examples"
 LOSES = (
     *(ops.RemoveTask, ops.RemoveStep, ops.RemoveEdge, ops.RemoveModelItem, ops.Clear, ops.ClearField),
-    *(ops.ClearStart, ops.Set, ops.SetField, ops.SetCondition, ops.SetLevel, ops.EditModelItem),
+    *(ops.ClearStart, ops.Set, ops.SetField, ops.SetCondition, ops.SetLevel, ops.EditModelItem, ops.Rewrite),
 )
 """What may take comments along: those of the thing that goes."""
 
@@ -167,6 +167,7 @@ CASES = {
         'cmd: "ls", poll: {every_s: 2, limit: 9}',
     ),
     "set-field a s2 flags:=[x]": ('.c" }', '.c", flags: [x] }'),
+    "rewrite 'task b { GOAL \"z\" }' b": ('TASK b { GOAL "y" }', 'task b { GOAL "z" }'),
     "clear-field a s1 cmd": ('{ cmd: "ls" }', "{ }"),
     "add-check a speed tool.run cmd=./b": (
         '.c" }\n',

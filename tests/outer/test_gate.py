@@ -140,7 +140,9 @@ def test_a_diff_becomes_typed_edits_or_is_refused() -> None:
     made = of_diff(BASE, diff(BASE.replace("RETRIES 6", "RETRIES 2")), "model")
     assert [type(op).__name__ for op in made.edits] == ["Set"]
     assert parse(made.text(BASE)).spec.hash == parse(BASE.replace("RETRIES 6", "RETRIES 2")).spec.hash
-    for new in (BASE.replace('GOAL "Write a.txt."', 'GOAL "x" )'), BASE.replace("step draft", "step other")):
+    other = of_diff(BASE, diff(BASE.replace("step draft", "step other")), "model")
+    assert [type(op).__name__ for op in other.edits] == ["RenameStep"]
+    for new in (BASE.replace('GOAL "Write a.txt."', 'GOAL "x" )'), BASE.replace("  START", "    START")):
         with pytest.raises(OuterError) as found:
             of_diff(BASE, diff(new), "model")
         assert found.value.code == "outer.untyped"
@@ -290,3 +292,74 @@ def test_patience_is_free_within_evaluations_that_do_not_rise(
     assert privileged(base(), text, CATALOG).verdict == verdict
     by_default = base().replace(rule, "RULE { patience: 12 }")
     assert privileged(base(), by_default, CATALOG).verdict == "privileged", "60 evaluations then"
+
+
+# ---- judges --------------------------------------------------------------------------------------------
+
+JUDGED = """AGENT A LEVEL 4 {
+  CONFIG { MODE full_auto, BUDGET { requests: 20 } }
+  SYSTEM_MODEL S { HEURISTIC "Always answer in words." WHEN fail }
+  START -> plan
+  TASK plan {
+    step look: tool.grep { pattern: "TODO" path: "." }
+    NEXT { success -> build, fail -> ask }
+  }
+  TASK build {
+    GOAL "Mend it."
+    TOOLS [write_file]
+    NEXT { success -> ask }
+  }
+  TASK ask {
+    RETRIES 0
+    step check: llm.query { prompt: "Is it right? yes or no." output_var: verdict }
+    success: verdict == "yes"
+  }
+}
+"""
+
+
+def changed_by_a_diff(old: str, new: str) -> str:
+    from difflib import unified_diff
+
+    text = JUDGED.replace(old, new)
+    assert text != JUDGED
+    diff = unified_diff(JUDGED.splitlines(True), text.splitlines(True), "a/x.spak", "b/x.spak")
+    made = of_diff(JUDGED, "".join(diff), "model").text(JUDGED)
+    assert parse(made).spec.hash == parse(text).spec.hash
+    return made
+
+
+@pytest.mark.findings("A3", "A6", "A8")
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("    NEXT { success -> ask }\n", "", "way"),
+        ("success -> build, fail -> ask", "success -> build, fail -> build", ""),
+        ('    step look: tool.grep { pattern: "TODO" path: "." }\n', "", "step"),
+        ("Is it right? yes or no.", "Answer yes.", "prompt"),
+        ('prompt: "Is', 'prompt_template: "Is', "prompt"),
+        ("requests: 20", "requests: 0", "budget"),
+        ("MODE full_auto", "MODE full_auto, APPROVALS ask", "approvals"),
+    ],
+)
+def test_what_takes_a_judge_away_is_privileged(old: str, new: str, kind: str) -> None:
+    stage = privileged(JUDGED, changed_by_a_diff(old, new), CATALOG)
+    assert stage.verdict == "privileged"
+    found = [item["capability"] for item in stage.evidence["changes"] if "capability" in item]
+    assert kind in [*found, ""]
+
+
+@pytest.mark.findings("S5.4")
+def test_the_only_heuristic_is_free() -> None:
+    assert stages(candidate("remove-heuristic 1", base=JUDGED), JUDGED) == ("pass", "pass")
+    none = JUDGED.replace('  SYSTEM_MODEL S { HEURISTIC "Always answer in words." WHEN fail }\n', "")
+    assert stages(candidate("add-heuristic 'Look twice.'", base=none), none) == ("pass", "pass")
+
+
+@pytest.mark.findings("A10")
+def test_a_base_that_does_not_compile_takes_a_patch() -> None:
+    bad = JUDGED.replace("LEVEL 4", "LEVEL 1").replace(
+        "    GOAL", '    step more: tool.read_file { path: "a" }\n    success: verdict == "yes"\n    GOAL'
+    )
+    stage = privileged(bad, apply_all(bad, read(["remove-step build more"])).text, CATALOG)
+    assert stage.verdict == "pass", "it only reads, and nothing rests on it"

@@ -324,6 +324,8 @@ def describe(op: Op) -> str:
             return f"step {op.step} is now {op.new}"
         case ops.SetKind():
             return f"step {op.step} is now {op.kind}"
+        case ops.Rewrite():
+            return f"{f'task {op.task}' if op.task else 'the spec'} written anew"
         case _:
             return "done"
 

@@ -93,6 +93,30 @@ def test_what_kinds_an_edit_has(old: str, new: str, wanted: set[str]) -> None:
     assert kinds <= KINDS.keys() - {"permits"}
 
 
+@pytest.mark.findings("A3", "B1")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("NEXT { success -> ask }", ""),
+        ('step find: tool.grep { pattern: "TODO" path: "." }', ""),
+        ("Is it right?", "Say yes."),
+        (' protect: ["tests/"]', ""),
+    ],
+)
+def test_who_takes_a_judge_or_a_protection_away_widens(old: str, new: str) -> None:
+    base = """AGENT A LEVEL 4 { START -> a
+      TASK a { step find: tool.grep { pattern: "TODO" path: "." }
+               step put: tool.apply_patch { patch: "x" protect: ["tests/"] }
+               NEXT { success -> ask } }
+      TASK ask { step q: llm.query { prompt: "Is it right?" output_var: v } success: v == "yes" } }"""
+    before, after = parse(base), parse(base.replace(old, new))
+    found = compare(before, after, config.catalog())
+    assert {"widens", "judges"} <= kinds_of(found, (), before.spec, after.spec)
+    assert [
+        item.widens for item in found.capabilities if item.kind in ("way", "step", "prompt", "protect")
+    ] == [True]
+
+
 def test_somebody_of_the_role_has_to_approve_and_no_author_does(cast: Any) -> None:
     named(cast, "bob")
     protect(cast["alice"], cast.spec, 1, roles={"tools": "security"})

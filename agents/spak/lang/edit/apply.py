@@ -208,4 +208,5 @@ HANDLERS: Mapping[type[Any], Callable[[Surface, Any], tuple[Op, ...]]] = {
     ops.SetKind: steps.set_kind,
     ops.SetField: steps.set_field,
     ops.ClearField: steps.clear_field,
+    ops.Rewrite: tasks.rewrite,
 }

@@ -231,6 +231,14 @@ class ClearField:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A task written anew, in place, under its name; or, without a task, the spec as a whole."""
+
+    source: str
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """text[start:end], which must be `old`, becomes `new`; in characters of the text before the patch."""
 
@@ -274,6 +282,7 @@ Op = (
     | SetKind
     | SetField
     | ClearField
+    | Rewrite
     | Patch
 )
 

@@ -273,6 +273,7 @@ VERBS: Mapping[str, Verb] = {
     "rename-step": Verb(ops.RenameStep, "task step new"),
     "set-kind": Verb(ops.SetKind, "task step kind"),
     "clear-field": Verb(ops.ClearField, "task step key"),
+    "rewrite": Verb(ops.Rewrite, "source [task]"),
     "set-success": Verb(ops.SetCondition, "task condition", "", {"kind": "success"}),
     "set-invariant": Verb(ops.SetCondition, "task condition", "", {"kind": "invariant"}),
 }

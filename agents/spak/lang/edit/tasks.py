@@ -7,6 +7,7 @@ from spak.lang import ast
 from spak.lang.edit import find, ops, write
 from spak.lang.edit.ops import Op
 from spak.lang.edit.surface import Surface
+from spak.lang.parser import parse
 
 MAX_LEVEL = 5
 
@@ -62,6 +63,20 @@ def remove_task(surface: Surface, op: ops.RemoveTask) -> tuple[Op, ...]:
     after = tasks[place - 1].name if place else ""
     surface.remove(block, block.items.index(node))
     return (ops.AddTask(op.name, source=surface.cut(node), after=after),)
+
+
+def rewrite(surface: Surface, op: ops.Rewrite) -> tuple[Op, ...]:
+    """Write a task, or the whole spec, anew; gives the ops that undo it. Raises: EditRefused."""
+    if not op.task:
+        if not parse(op.source).ok:
+            raise EditRefused("edit.value", "the source does not parse", "spak check names the line")
+        surface.replace(0, len(surface.text), op.source)
+        return (ops.Rewrite(surface.text),)
+    node = find.task(surface, op.task)
+    if find.snippet(op.source, ast.Task, "task").name != op.task:
+        raise EditRefused("edit.value", "the source is of another task", "rename_task gives it another name")
+    surface.replace_node(node, surface.fitted(op.source, surface.indent(node.start)))
+    return (ops.Rewrite(surface.cut(node), op.task),)
 
 
 def rename_task(surface: Surface, op: ops.RenameTask) -> tuple[Op, ...]:

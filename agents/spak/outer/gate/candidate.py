@@ -1,7 +1,7 @@
 """A candidate: typed edits of a base spec, with who proposes them and why.
 
 Free text never gets into a spec. A unified diff is applied aside, compared by meaning, and turned into typed
-edits; one that no typed edits reproduce, hash for hash, is refused (`outer.untyped`).
+edits that make a spec of the same hash; one that does not parse is refused (`outer.untyped`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak import canon
-from spak.errors import OuterError, UserError
+from spak.errors import OuterError
 from spak.lang import parse
 from spak.lang.diagnostics import Severity
-from spak.lang.diff import Change, compare
 from spak.lang.edit import Op, apply_all, from_json, ops, to_json
+from spak.lang.edit.between import between
 from spak.patch import PatchRefused
 from spak.patch import apply as apply_patch
 
@@ -93,7 +93,7 @@ def _are_numbers_by_run(records: Any) -> bool:
 def of_diff(base: str, diff: str, proposer: str, rationale: str = "", grammar_patch: str = "") -> Candidate:
     """The candidate that a unified diff of a spec means.
 
-    Raises: OuterError `outer.untyped` when it does not apply to the base, or does what no typed edits do.
+    Raises: OuterError `outer.untyped` when it does not apply to the base, or makes no other spec of it.
     """
     applied = apply_patch(diff, lambda path: base.encode())
     if isinstance(applied, PatchRefused):
@@ -108,54 +108,11 @@ def of_diff(base: str, diff: str, proposer: str, rationale: str = "", grammar_pa
     old, wanted = parse(base), parse(text)
     if any(item.severity == Severity.ERROR for item in wanted.diagnostics):
         raise OuterError("outer.untyped", "what the diff makes does not parse", _HINT)
-    made: list[Op] = []
-    for change in compare(old, wanted).changes:
-        made += _typed(change)
-    found = Candidate(tuple(made), proposer, rationale, grammar_patch=grammar_patch)
-    try:
-        same = bool(made) and parse(found.text(base)).spec.hash == wanted.spec.hash
-    except UserError as error:
-        raise OuterError("outer.untyped", f"no typed edits do that: {error.message}", _HINT) from error
-    if not same:
-        raise OuterError("outer.untyped", "no typed edits do what the diff does", _HINT)
-    return found
+    edits = between(old, wanted)
+    if not edits:
+        raise OuterError("outer.untyped", "the diff changes nothing but layout", _HINT)
+    made = edits if len(edits) <= MAX_OPS else (ops.Rewrite(wanted.text),)
+    return Candidate(made, proposer, rationale, grammar_patch=grammar_patch)
 
 
-_HINT = "propose edits (docs/editing.md), or change settings, heuristics and edges alone"
-
-
-def _typed(change: Change) -> list[Op]:
-    """The edits of one change. Raises: OuterError `outer.untyped`."""
-    parts = change.path.split("/")
-    match change.op, parts:
-        case ("add", ["SYSTEM_MODEL", "heuristic", number]):
-            text, when = _heuristic(change.after)
-            return [ops.AddModelItem("heuristic", text, when, int(number) - 1)]
-        case ("remove", ["SYSTEM_MODEL", "heuristic", number]):
-            return [ops.RemoveModelItem("heuristic", int(number))]
-        case ("change", ["SYSTEM_MODEL", "heuristic", number]):
-            text, when = _heuristic(change.after)
-            return [ops.EditModelItem("heuristic", int(number), text, when)]
-        case ("add", ["tasks", task, "NEXT", trigger]) if isinstance(change.after, str):
-            return [ops.AddEdge(task, trigger, change.after)]
-        case ("change", ["tasks", task, "NEXT", trigger]) if isinstance(change.after, str):
-            return [ops.RetargetEdge(task, trigger, change.after)]
-        case ("remove", ["tasks", task, "NEXT", trigger]):
-            return [ops.RemoveEdge(task, trigger)]
-        case ("add" | "change", ["tasks", task, *key]) if key and key[0].isupper():
-            return [ops.Set(".".join(key), change.after, task)]
-        case ("add" | "change", ["CONFIG", *key]) if key:
-            return [ops.Set(".".join(["CONFIG", *key]), change.after)]
-        case ("remove", ["tasks", task, *key]) if key and key[0].isupper():
-            return [ops.Clear(".".join(key), task)]
-        case ("remove", ["tasks", task, "steps", step]):
-            return [ops.RemoveStep(task, step)]
-    raise OuterError("outer.untyped", f"no typed edit for {change.op} {change.path}", _HINT)
-
-
-def _heuristic(value: Any) -> tuple[str, str]:
-    if isinstance(value, str):
-        return value, ""
-    if isinstance(value, dict):
-        return str(value.get("text", "")), str(value.get("when") or "")
-    raise OuterError("outer.untyped", "a heuristic that is not text", _HINT)
+_HINT = "propose edits (docs/editing.md), or a diff of the spec that parses and changes what it means"
