@@ -168,3 +168,9 @@ def test_more_changed_ways_than_are_compared_are_not_known() -> None:
     head, last = "AGENT A LEVEL 1 { START -> t0 ", 'TASK t300 { GOAL "x" success: true } }'
     [found] = [item for item in delta(head + old + last, head + new + last) if item.kind == "way"]
     assert found.widens is None
+
+
+@pytest.mark.findings("B1")
+def test_what_a_spec_may_do_names_the_paths_that_it_protects() -> None:
+    found = compare(parse(""), parse(CHAIN), CATALOG).capabilities
+    assert [item.name for item in found if item.kind == "protect"] == ["tests/", "ci/"]
