@@ -165,9 +165,9 @@ def loosened_by(reading: Reading) -> list[dict[str, Any]]:
         {
             "pill": "widens" if one.widens else "look",
             "path": one.path or "the spec",
-            "what": f"{one.kind} {one.name} {one.change}",
-            "before": shown_value(one.before) if one.change == "changed" else "",
-            "after": shown_value(one.after) if one.change == "changed" else "",
+            "what": one.why,
+            "before": "",
+            "after": "",
         }
         for one in reading.difference.capabilities
         if one.widens is not False

@@ -31,7 +31,7 @@ class Widens(Refused):
 
     def __init__(self, spec: Spec, found: Sequence[Capability], may: bool, confirmation: str) -> None:
         many = f" and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
-        words = f"The text widens what {spec.name} may do: {words_of(found[0])}{many}."
+        words = f"The text widens what {spec.name} may do: {found[0].why}{many}."
         hint = "Confirm it on the page that shows what widens, or propose the text as a patch."
         if not may:
             hint = "Propose the text as a patch: an admin of the team approves what widens."
@@ -81,15 +81,9 @@ def permitted(user: Any, spec: Spec, text: str, confirmed: str) -> dict[str, Any
     may, wanted = access.can(user, "spec.widen", spec), confirmation(spec, text)
     if not may or confirmed != wanted:
         raise Widens(spec, found, may, wanted)
-    return {"widened": {"by": user.get_username(), "what": [words_of(one) for one in found]}}
+    return {"widened": {"by": user.get_username(), "what": [one.why for one in found]}}
 
 
 def confirmation(spec: Spec, text: str) -> str:
     """What the page that shows a text beside the newest version sends back: it is good for these two."""
     return canon.content_hash(["widens", spec.head.content_hash, text])
-
-
-def words_of(one: Capability) -> str:
-    """A capability in words."""
-    place = f" in {one.path}" if one.path else ""
-    return f"{one.kind} {one.name}{place} {one.change}"

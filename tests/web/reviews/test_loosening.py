@@ -25,6 +25,23 @@ AGENT Fixes LEVEL 4 {
 }
 """
 BARE = PROTECTS.replace(' protect: ["tests/"]', "")
+JUDGED = """\
+AGENT A LEVEL 4 {
+  START -> plan
+  TASK plan {
+    step a: tool.read_file { path: "a.txt" }
+    NEXT { success -> build, fail -> verify }
+  }
+  TASK build {
+    step make: tool.write_file { path: "a.py" content: "x = 1" }
+    NEXT { success -> verify }
+  }
+  TASK verify {
+    step test: tool.run { cmd: "python3 a.py" }
+    success: exit_code(test) == 0
+  }
+}
+"""
 
 
 def proposed(cast: Any, spec: Spec, text: str) -> Patch:
@@ -46,13 +63,30 @@ def bare(cast: Any) -> Patch:
 def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patch) -> None:
     body = shown(cast, bare).content.decode()
     head = body[body.index('id="patch"') : body.index("</h2>", body.index('id="patch"'))]
-    assert "Privileged</span>" in head
+    assert "Widens</span>" in head and "Privileged</span>" in head
     order = [
-        'aria-label="What the patch loosens"', "tasks/fix/steps/apply/protect", 'aria-label="Checks"',
+        'aria-label="What the patch loosens"', "patches may change tests/ in fix", 'aria-label="Checks"',
         'id="changes"', 'id="evidence"', 'id="text"', 'id="verdict"', 'value="approve"', 'id="conversation"',
     ]  # fmt: skip
     places = [body.index(one) for one in order]
     assert places == sorted(places), list(zip(order, places, strict=True))
+
+
+@pytest.mark.findings("A3", "B1")
+@pytest.mark.parametrize(
+    ("text", "less", "words"),
+    [
+        (PROTECTS, ' protect: ["tests/"]', "patches may change tests/ in fix, which was protected"),
+        (JUDGED, "    NEXT { success -> verify }\n", "a run ends without verify"),
+    ],
+    ids=["protection", "way to the judge"],
+)
+def test_what_is_smuggled_past_a_reviewer_needs_an_admin(cast: Any, text: str, less: str, words: str) -> None:
+    patch = proposed(cast, create_spec(cast["alice"], cast.team, "fixes", text), text.replace(less, ""))
+    before_checks = shown(cast, patch).content.decode().partition('aria-label="Checks"')[0]
+    assert "Widens</span>" in before_checks and words in before_checks
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == ["an admin to approve it, since it widens what the spec may do"]
 
 
 @pytest.mark.findings("B1")
