@@ -56,6 +56,31 @@ def test_what_a_killed_measurement_left_goes_with_the_next_one(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.findings("F9")
+@pytest.mark.sandbox
+def test_what_a_killed_probe_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    killed = """
+import os, signal
+from spak.sandbox import Restricted
+launcher = Restricted()
+launcher.run = lambda job: os.kill(os.getpid(), signal.SIGKILL)
+launcher.probe()
+"""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", killed], env=env, check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    subprocess.run([sys.executable, "-c", STARTS], env=env, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_below_another_one_is_swept_by_the_next(tmp_path: Path) -> None:
+    left = tmp_path / f"{scratch.PREFIX}fetch-x"
+    left.mkdir()
+    with Scratch("fetch", tmp_path) as folder:
+        assert list(tmp_path.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(tmp_path))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spak.cli import common
+from spak.files.scratch import Scratch
 
 HINTS = {
     "unavailable.device": "run it where nvidia-smi shows a GPU; --export DIR writes what to take along",
@@ -53,8 +53,8 @@ def selftest(output: Path, export: Path | None, nvcc: str, equal: int, as_json: 
             "usage.file", f"{output}: {error.strerror}", "name a file that can be written"
         ) from error
     options = ["--equal", str(equal), *(["--nvcc", nvcc] if nvcc else [])]
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
+    with Scratch("gpu") as folder:
+        tree = folder / "tree"
         tried.write_tree(tree)
         status, report = tried.run(tree, output.absolute(), options)
     if report["code"] in HINTS:

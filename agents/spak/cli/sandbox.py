@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +60,7 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
     """Run ARGV in the launcher; the exit code is the command's, 125 when it could not be started."""
     from spak import config
     from spak.errors import UnavailableError, UsageError
+    from spak.files.scratch import Scratch
     from spak.ports import Job
     from spak.runner.secret_guard import found_in
     from spak.sandbox import LAUNCHERS
@@ -72,10 +72,10 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
     if workspace is not None and not workspace.is_dir():
         raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing folder")
     chosen = config.settings()
-    with tempfile.TemporaryDirectory(prefix="spak-probe-") as empty:
+    with Scratch("probe") as empty:
         job = Job(
             argv=argv,
-            workspace=(workspace or Path(empty)).resolve(),
+            workspace=(workspace or empty).resolve(),
             limits=chosen.limits,
             binds=config.toolchain(chosen.binds).binds,
             masked=found_in(workspace, chosen.shown_secrets)[0] if workspace is not None else (),

@@ -27,9 +27,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Scratch:
     """A private folder for `purpose`, a word that its name shows."""
 
-    def __init__(self, purpose: str) -> None:
-        top = place()
-        _sweep_once(top)
+    def __init__(self, purpose: str, top: Path | None = None) -> None:
+        """Below `top` if it is given, where each one sweeps first."""
+        if top is None:
+            top = place()
+            _sweep_once(top)
+        else:
+            sweep(top)
         self.path, lock = _locked(top, f"{PREFIX}{purpose}-")
         self.close = weakref.finalize(self, _close, self.path, lock)
 

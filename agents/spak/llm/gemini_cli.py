@@ -13,14 +13,13 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from spak.cancel import Cancel
 from spak.errors import UnavailableError
+from spak.files.scratch import Scratch
 from spak.lang.catalog import NamedEntry
 from spak.llm import http, retry
 from spak.llm.retry import Put, Reply, Trouble
@@ -125,8 +124,8 @@ async def _started(
 
     Nothing of the group is left afterwards.
     """
-    with tempfile.TemporaryDirectory(prefix="spak-gemini-") as folder:
-        own = Path(folder) / ".gemini"
+    with Scratch("gemini") as folder:
+        own = folder / ".gemini"
         own.mkdir()
         (own / "settings.json").write_text(json.dumps(NO_TOOLS))
         process = await asyncio.create_subprocess_exec(

@@ -19,7 +19,6 @@ import os
 import platform
 import secrets
 import signal
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from typing import Any
 from spak import data
 from spak.cancel import TURN_S, apart
 from spak.errors import BugError, UnavailableError
+from spak.files.scratch import Scratch
 from spak.lang.catalog import NamedEntry
 from spak.ports import MIB, Child, Job, Limits, Outcome, Status
 from spak.sandbox import chain, docker_engine, docker_wire, seccomp, slots
@@ -141,11 +141,11 @@ class Docker:
     def probe(self) -> str:
         """A nonce comes back by both ways, and a file that anyone on the host may read does not."""
         nonce, secret = secrets.token_hex(16), secrets.token_hex(16)
-        with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
-            Path(folder).chmod(0o755)
-            hidden = Path(folder, "secret")
+        with Scratch("probe") as folder:
+            folder.chmod(0o755)
+            hidden = folder / "secret"
             hidden.write_text(secret)
-            workspace = Path(folder, "ws")
+            workspace = folder / "ws"
             workspace.mkdir()
             script = (
                 'echo "$1" | tee made; cat "$2" /etc/shadow; '
@@ -183,10 +183,10 @@ class Docker:
         fork = (
             "for i in $(seq 64); do sleep 5 & done"  # ends where one cannot be made; what was made is ended
         )
-        with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
-            Path(folder).chmod(0o755)
+        with Scratch("probe") as folder:
+            folder.chmod(0o755)
             tried = {
-                name: self.run(Job(("/bin/sh", "-c", text), Path(folder), limits=limits))
+                name: self.run(Job(("/bin/sh", "-c", text), folder, limits=limits))
                 for name, text in (("memory", fill), ("processes", fork))
             }
         return [name for name, outcome in tried.items() if outcome.exit == 0]

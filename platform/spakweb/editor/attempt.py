@@ -7,14 +7,13 @@ policy asks of the world is answered by an empty workspace; hosts and devices ar
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from spak import canon
+from spak.files.scratch import Scratch
 from spak.kernel.state import Effect, State
 from spak.kernel.step import step
 from spak.records import Authority, Kind, Record
@@ -75,8 +74,8 @@ class _Walk:
             effect = self.state.r6
             if self.state.ended or effect is None or effect.act != "observe":
                 return
-            with tempfile.TemporaryDirectory(prefix="spak-try-") as folder:
-                seen = observe(effect.args["questions"], Path(folder), commands=self.rules.commands)
+            with Scratch("try") as folder:
+                seen = observe(effect.args["questions"], folder, commands=self.rules.commands)
             body = canon.loads(canon.dumps({"of": effect.id, "facts": seen}))
             record = Record(Kind.OBSERVE, Authority.PROPOSAL, body)
             stepped = step(self.rules, self.state, record)

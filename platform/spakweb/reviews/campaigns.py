@@ -8,8 +8,6 @@ nothing: whoever brings it is the author, and others review.
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.db import transaction
@@ -17,6 +15,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spak.errors import UserError
+from spak.files.scratch import Scratch
 from spak.lang import parse
 from spak.ledger.scan import TRACE
 from spak.outer.campaigns import Campaign, points, spending, verify
@@ -126,11 +125,11 @@ def _read(ledger: bytes) -> Campaign:
     if len(ledger) > BYTES:
         raise Refused("web.campaign", "The ledger is larger than 4 MB.", "Bring its trace.jsonl.", 413)
     try:
-        with TemporaryDirectory(prefix="spak-campaign-") as folder:
-            place = Path(folder) / NAME / TRACE
+        with Scratch("campaign") as folder:
+            place = folder / NAME / TRACE
             place.parent.mkdir()
             place.write_bytes(ledger)
-            campaign = Campaign.read(Path(folder), NAME)
+            campaign = Campaign.read(folder, NAME)
         wrong = verify(campaign, catalog())
     except (UserError, UnicodeError) as error:
         raise _no_campaign(str(getattr(error, "message", "it is not UTF-8"))) from error

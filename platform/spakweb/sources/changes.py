@@ -12,13 +12,13 @@ import tempfile
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import IO
 
 from django.conf import settings
 
 from spak.commandline import places
 from spak.errors import RunError
+from spak.files.scratch import Scratch
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, load
 from spak.workspace.unpack import items_of
@@ -70,8 +70,8 @@ def patch(run: Run, before: str, now: str) -> bytes:
         return b""
     store = store_of(run)
     found = of(store, before, now)
-    with tempfile.TemporaryDirectory(prefix="spak-patch-") as folder:
-        git = Git(Path(folder) / "git", NOWHERE, time.monotonic() + PATCH_S, settings.RUN_FILES_BYTES)
+    with Scratch("patch") as folder:
+        git = Git(folder / "git", NOWHERE, time.monotonic() + PATCH_S, settings.RUN_FILES_BYTES)
         git.begin()
         with tempfile.TemporaryFile(dir=folder) as stream:
             begun = [Change(one.path, None, one.before) for one in found if one.before is not None]

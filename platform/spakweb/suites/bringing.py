@@ -8,14 +8,13 @@ by.
 from __future__ import annotations
 
 import io
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
 from spak.errors import SpakError, UserError
+from spak.files.scratch import Scratch
 from spak.suites import Case as Kept
 from spak.suites import Suite as Folder
 from spak.suites.book import draw
@@ -41,8 +40,7 @@ def bring(user: Any, team: Team, name: str, archive: BinaryIO, size: int) -> Sui
     limits = replace(uploads.limits(), links=False)  # what a case reads is in its own folder
     if size > limits.size_bytes:
         raise Refused("web.suite_zip", "The zip is larger than files of a run may be.", "Bring less.", 413)
-    with tempfile.TemporaryDirectory(prefix="spak-suite-") as held:
-        folder = Path(held)
+    with Scratch("suite") as folder:
         try:
             unpack(archive, folder, limits, look(archive, limits, strip=True).folder)
             found = Folder.open(folder)

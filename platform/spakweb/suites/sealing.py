@@ -8,7 +8,6 @@ they were found to fail there the old case stays in use. So checks that show not
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ import orjson
 from django.db import IntegrityError, transaction
 
 from spak.errors import SpakError, UserError
+from spak.files.scratch import Scratch
 from spak.suites import Case as Kept
 from spak.suites import Check, Right
 from spak.suites.model import FILE, SEALED, WORKSPACE, read_case
@@ -52,8 +52,8 @@ def seal(
         raise Refused("web.case", why, "Choose a case without checks.", 409)
     right = Right(case.state, tuple(code for code in case.reason.split(", ") if code))
     right = replace(right, sealed=_checks(checks), passes_before=reason.strip())
-    with tempfile.TemporaryDirectory(prefix="spak-case-") as held:
-        folder = Path(held) / "case"
+    with Scratch("case") as held:
+        folder = held / "case"
         folder.mkdir()
         try:
             _fill(folder, case, archive, size)
