@@ -75,11 +75,13 @@ def create_spec(
     if not slug:
         raise Refused("web.name", "A spec needs a name with at least one letter or digit.", "Type a name.")
     text, made = clean(text, settings.UPLOAD_BYTES), None
+    facts = _facts(team, slug, text)
     with transaction.atomic():
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)  # two at once would find one slug free
-        slug = _free_slug(team, slug)
+        if (free := _free_slug(team, slug)) != slug:
+            slug, facts = free, _facts(team, free, text)
         made = Spec.objects.create(team=team, slug=slug, name=name, made_by=user)
-        version = _append(made, user, text, message or "First version", provenance=_from(origin))
+        version = _append(made, user, text, facts, message or "First version", provenance=_from(origin))
         record(user, "spec.created", str(version), team, after=version.content_hash)
     return made
 
@@ -112,6 +114,7 @@ def save_version(
             "The text still holds marks of a conflict.",
             "Keep one side of each, and take out the marks.",
         )
+    facts = _facts(spec.team, spec.slug, text)
     with transaction.atomic():
         spec = _locked(spec.pk)
         if spec.archived_at:
@@ -130,7 +133,7 @@ def save_version(
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
         widened = {} if reviewed is not None else widening.permitted(user, spec, text, confirmed)
         provenance = {**(reviewed or _from(origin)), **widened}
-        version = _append(spec, user, text, message, restored_from, provenance)
+        version = _append(spec, user, text, facts, message, restored_from, provenance)
         if typed:
             draft.delete()
         record(
@@ -275,6 +278,7 @@ def _append(
     spec: Spec,
     user: Any,
     text: str,
+    facts: Mapping[str, Any],
     message: str,
     restored_from: SpecVersion | None = None,
     provenance: Mapping[str, Any] | None = None,
@@ -287,13 +291,18 @@ def _append(
         message=one_line(message, 500),
         author=user,
         restored_from=restored_from,
-        facts=facts_of(TeamFiles.of(spec).whole(text), law_of(spec.team)),
+        facts=dict(facts),
         provenance=dict(provenance or {}),
     )
     spec.head = version
     spec.save(update_fields=["head"])
     saved.send(SpecVersion, version=version)
     return version
+
+
+def _facts(team: Team, slug: str, text: str) -> dict[str, Any]:
+    """What is known of a text; found before the transaction that saves it, since it can take seconds."""
+    return facts_of(TeamFiles(team, slug).whole(text), law_of(team))
 
 
 def _free_slug(team: Team, slug: str) -> str:

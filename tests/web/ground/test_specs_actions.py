@@ -35,6 +35,25 @@ def test_a_saved_version_has_everything(cast: Any, saved: Callable[..., Any]) ->
     assert (event.before, event.after) == (cast.spec.head.content_hash, made.content_hash)
 
 
+@pytest.mark.findings("F10")
+def test_a_text_is_read_before_the_transaction_that_saves_it(
+    cast: Any, saved: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds for a long one, and the rows of the team and the spec are locked meanwhile."""
+    depths: list[int] = []
+    usual = actions.facts_of
+
+    def facts_of(*given: Any) -> dict[str, Any]:
+        depths.append(len(connection.savepoint_ids))
+        return usual(*given)
+
+    monkeypatch.setattr(actions, "facts_of", facts_of)
+    outside = len(connection.savepoint_ids)
+    assert saved(MORE).facts["tasks"] == ["A"]
+    assert actions.create_spec(cast["bob"], cast.team, "Another", MORE).head.facts["tasks"] == ["A"]
+    assert depths == [outside] * 2
+
+
 def test_the_same_text_makes_no_version(cast: Any, saved: Callable[..., Any]) -> None:
     assert saved(cast.spec.head.text, base=1) == cast.spec.head
     assert saved(cast.spec.head.text.replace("\n", "\r\n"), base=77) == cast.spec.head
