@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from spak import integrity
-from spakweb import appendonly, damage
+from spakweb import appendonly, damage, tables
 from spakweb.ledger import salvage
 from spakweb.text import plural
 
@@ -39,9 +39,14 @@ class Command(BaseCommand):
         found = () if where is None else integrity.check(where, WITHIN_S, full=not quick).problems
         try:
             lost = appendonly.missing(connection)
+            newer = tables.unknown()
         except DatabaseError as error:
             return [*(f"database: {line}" for line in found), f"database: {error}"]
-        return [*(f"database: {line}" for line in found), *(f"triggers of {name} are gone" for name in lost)]
+        return [
+            *(f"database: {line}" for line in found),
+            *(f"triggers of {name} are gone" for name in lost),
+            *(f"{name} was applied by a newer version than this" for name in newer),
+        ]
 
     def _runs(self) -> list[str]:
         found, seen = [], 0
