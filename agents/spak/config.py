@@ -47,6 +47,7 @@ from spak.policy.law import Law
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import Host, laws
+from spak.runner.faults import fault_of
 from spak.runner.secrets import Secrets
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
@@ -304,11 +305,8 @@ def box(chosen: Settings, least: str = "RESTRICTED") -> Launcher:
             )
         if RANKS.get(name.upper(), 0) >= needed:
             made = LAUNCHERS[name]()
-            problem = made.probe()
-            if problem:
-                raise UnavailableError(
-                    "unavailable.sandbox", f"the launcher {name} does not work here", problem
-                )
+            if error := fault_of(made):
+                raise error
             return made
     raise UnavailableError(
         "unavailable.sandbox",

@@ -3,15 +3,21 @@
 Django spools the whole body of a request to disk before a view sees it, however long it is. `Bounded` answers
 413 in words to a request that says that it is longer than `REQUEST_BYTES`, and to one that does not say how
 long it is as soon as more has come. Messages of webhooks, which anybody may send, have a bound of their own.
+A fault of the host that no page answered, as where a body cannot be spooled, is answered 507.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from django.conf import settings
+
+from spakweb import error_pages, host_faults
+
+log = logging.getLogger(__name__)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -63,6 +69,13 @@ class Bounded:
         except _TooLong:
             if not begun:
                 await _refuse(send, most, hook)
+        except Exception as error:
+            if begun or not host_faults.is_fault(error):
+                raise
+            log.error("%s: %s", scope.get("path", ""), error)
+            why = error_pages.not_writable(error)
+            problem = {"code": why.code, "message": why.message, "hint": why.hint}
+            await _answer(send, why.status, b"application/json", json.dumps(problem))
 
 
 async def _refuse(send: Send, most: int, hook: bool) -> None:
@@ -75,8 +88,12 @@ async def _refuse(send: Send, most: int, hook: bool) -> None:
     )
     if hook:
         kind, text = b"application/problem+json", json.dumps(too_long(most))
+    await _answer(send, 413, kind, text)
+
+
+async def _answer(send: Send, status: int, kind: bytes, text: str) -> None:
     headers = [(b"content-type", kind), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})
 
 

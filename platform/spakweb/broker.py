@@ -25,6 +25,7 @@ from urllib.parse import quote
 from kombu.transport import TRANSPORT_ALIASES, virtual
 from kombu.utils.json import dumps, loads
 
+from spak.files.faults import is_fault
 from spak.inputs import open_input
 
 SCHEME = "spakfiles"
@@ -86,8 +87,9 @@ class Channel(virtual.Channel):
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._set_aside(file, error.strerror or str(error))
-            return None
+            if not is_fault(error):
+                self._set_aside(file, error.strerror or str(error))
+            return None  # else it stays, and is read when the fault has passed
         try:
             message = loads(text)
             hash(self.Message(message, channel=self).delivery_tag)  # a consumer keeps messages by it
@@ -169,4 +171,9 @@ def _names(place: Path) -> list[str]:
     try:
         return sorted(name for name in os.listdir(place) if name.endswith(SUFFIX))  # noqa: PTH208
     except FileNotFoundError:
+        return []
+    except OSError as error:  # a worker outlives it
+        if not is_fault(error):
+            raise
+        log.warning("queue %s cannot be read: %s", place.name, error.strerror)
         return []

@@ -6,8 +6,8 @@ someone else typed, apart from the sentence of a Refused, which is escaped.
 
 from __future__ import annotations
 
-import errno
 import logging
+import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +21,7 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from requests import RequestException
 
-from spak.errors import UserError
-from spakweb import damage
+from spakweb import damage, host_faults
 from spakweb.errors import Refused
 from spakweb.lock_wait import locked
 
@@ -32,8 +31,6 @@ API = "/api/"
 """What is below is asked by programs alone."""
 WINDOW_S = 60
 """Seconds in which the forms of accounts count tries, but for wrong passwords of one person."""
-NO_ROOM = ("disk is full", "No space left on device")
-"""How SQLite and PostgreSQL say it."""
 PAGE_TEXTS = {
     400: ("Invalid request", "A value is missing or has the wrong form. Nothing was changed."),
     403: ("You may not do that", "Your role in this team does not allow it. Nothing was changed."),
@@ -49,7 +46,7 @@ PAGE_TEXTS = {
     502: ("Another service failed", "Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
     503: ("Busy", "Another change is in progress. Nothing was changed. Try again in a few seconds."),
-    507: ("No space left", "The disk of the server is full. Nothing was changed."),
+    507: ("The server cannot write", "Its disk is full or fails."),
 }
 
 
@@ -149,6 +146,9 @@ def too_many(request: HttpRequest) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """It asks the database nothing: that may be what is wrong."""
     request.user = AnonymousUser()
+    error = sys.exc_info()[1]
+    if error is not None and host_faults.is_fault(error):
+        return refused(request, not_writable(error))
     return answer(request, 500)
 
 
@@ -160,16 +160,21 @@ def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
     )  # fmt: skip
 
 
-def _no_room(error: Exception) -> bool:
-    if isinstance(error, UserError):
-        return error.code in ("ledger.full", "workspace.full")
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, DatabaseError) and any(word in str(error) for word in NO_ROOM)
+def not_writable(error: BaseException) -> Refused:
+    """What is answered where a request met a fault of the host."""
+    if host_faults.is_full(error):
+        return Refused(
+            "web.disk", "The disk of the server is full. Nothing was changed.",
+            "The operator makes room; then try again.", 507,
+        )  # fmt: skip
+    return Refused(
+        "web.host", "The server cannot write: its disk fails, or it is short of something.",
+        "Try again later; the log of the server names the fault for the operator.", 507,
+    )  # fmt: skip
 
 
 class RefusedToAnswer:
-    """Middleware: a Refused that a view lets through becomes its answer, and so do a full disk and an
+    """Middleware: a Refused that a view lets through becomes its answer, and so do faults of the host and an
     issuer that is not there; an address that only takes forms has a page for whoever opens it."""
 
     def __init__(self, get_response: Any) -> None:
@@ -184,13 +189,10 @@ class RefusedToAnswer:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer what was refused, a full disk and a damaged database; other errors are Django's."""
-        if _no_room(exception):
+        """Answer what was refused, faults of the host and a damaged database; other errors are Django's."""
+        if host_faults.is_fault(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
-            exception = Refused(
-                "web.disk", "The disk of the server is full. Nothing was changed.",
-                "The operator makes room; then try again.", 507,
-            )  # fmt: skip
+            exception = not_writable(exception)
         if damage.is_damage(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
             damage.health.report(exception)

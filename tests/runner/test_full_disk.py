@@ -12,6 +12,7 @@ import pytest
 from host_kit import host, reopen, start
 from spak.errors import RunError
 from spak.files import disk
+from spak.files.faults import CODES
 from spak.kernel.replay import replay
 from spak.ports import Measurement, ToolResult
 from spak.runner import faults
@@ -53,7 +54,7 @@ def test_a_commit_that_the_disk_refuses_is_no_outcome_of_the_tool(tmp_path: Path
     records = run.ledger.count
     with pytest.raises(RunError) as stopped:
         run.advance("full_auto")
-    assert stopped.value.code in faults.OF_HOST and "act" not in kinds(run)
+    assert stopped.value.code in CODES and "act" not in kinds(run)
     assert run.ledger.count == records
     run.close()
     refused = False
@@ -107,6 +108,9 @@ def test_what_fails_with_room_is_an_outcome(tmp_path: Path) -> None:
         (128 << 10, 1 << 20, (100, 10), True),  # a disk of 1 MiB
         (32 << 10, 1 << 20, (100, 10), False),
         (64 << 20, 1 << 40, (100, 0), False),
+        (64 << 20, 1 << 40, (100, 5), False),
+        (64 << 20, 1 << 40, (1 << 20, 1023), False),
+        (64 << 20, 1 << 40, (1 << 20, 1024), True),
         (64 << 20, 1 << 40, (0, 0), True),  # btrfs counts none
     ],
 )

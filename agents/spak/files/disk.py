@@ -10,13 +10,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from spak.errors import RunError
+from spak.errors import RunError, UnavailableError, UserError
+from spak.files import faults
 from spak.files.syncing import sync_file_system
 
 BATCH = 10_000
@@ -31,6 +33,8 @@ SYNC_EACH = 32
 ROOM = 64 << 20
 """With fewer free bytes a disk counts as full, a small one with less than a PART of it: as large a file may a
 tool write (ports.Limits), and one that fails may have removed it by the time that somebody looks."""
+INODES = 1024
+"""The same for inodes: other steps that are rolled back meanwhile free some."""
 PART = 16
 
 
@@ -41,7 +45,23 @@ def has_room(folder: Path) -> bool:
     except OSError:
         return True
     wanted = min(ROOM, found.f_blocks * found.f_frsize // PART)
-    return found.f_bavail * found.f_frsize >= wanted and not (found.f_files and not found.f_favail)
+    inodes = max(1, min(INODES, found.f_files // PART)) if found.f_files else 0
+    return found.f_bavail * found.f_frsize >= wanted and found.f_favail >= inodes
+
+
+def unwritable(folder: Path) -> str:
+    """Why nothing can be written in the folder now, found by writing a small file; empty when it can."""
+    file = folder / f".spak-try-{os.getpid()}-{threading.get_ident()}"
+    try:
+        try:
+            with file.open("wb", buffering=0) as opened:
+                opened.write(b"\n")
+                os.fsync(opened.fileno())
+        finally:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def nothing(call: str) -> None:
@@ -279,12 +299,15 @@ class typed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, OSError):
-            raise _typed(error, self._doing) from error
+            raise refusal(error, self._doing) from error
 
 
-def _typed(error: OSError, doing: str) -> RunError:
+def refusal(error: OSError, doing: str) -> UserError:
+    """What the operating system refused while `doing` that, as an error that says what to do."""
     why = f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else "")
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in faults.SHORT:
+        return short_of(f"the host is short of something while {doing} ({why})")
+    if error.errno in (*faults.FULL, errno.EFBIG):
         return RunError(
             "workspace.full",
             f"no space while {doing} ({why})",
@@ -306,4 +329,13 @@ def _typed(error: OSError, doing: str) -> RunError:
         "workspace.io",
         f"the disk failed while {doing} ({why})",
         "check the disk, then continue with `spak resume`",
+    )
+
+
+def short_of(message: str) -> UnavailableError:
+    """The error of a host that has too little of something."""
+    return UnavailableError(
+        "unavailable.host",
+        message,
+        "raise the limits of descriptors, processes or memory, or end what uses them; then go on",
     )

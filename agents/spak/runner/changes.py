@@ -16,11 +16,11 @@ from typing import Any, Protocol
 from spak import paths
 from spak.errors import UserError
 from spak.files import beneath
+from spak.files.faults import is_fault
 from spak.kernel.outcomes import CONTROL, EMPTIED, REPOSITORY, SETTINGS
 from spak.policy import control_files
 from spak.policy import repository as opened
 from spak.ports import Blobs, Call
-from spak.runner import faults
 from spak.tools.git import nested, repository
 from spak.workspace import Workspace
 from spak.workspace.tree import Node, links
@@ -99,7 +99,7 @@ class Writing:
             if near and not why:
                 why = nested.trouble(self.workspace.directory, near, self.workspace.existed)
         except UserError as error:
-            if error.code in faults.OF_HOST:
+            if is_fault(error):
                 raise
             _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
             return

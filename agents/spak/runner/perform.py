@@ -133,7 +133,9 @@ class Performer:
             self.secret_guard.look_before(effect)
         match effect.act:
             case "tool":
-                done: Proposed | None = self._tool(effect, history)
+                done: Proposed | None = faults.done(
+                    lambda last: self._tool(effect, history, last), self.cancel
+                )
             case "observe":
                 seen = self.secret_guard.seen(
                     observe(
@@ -154,7 +156,7 @@ class Performer:
                     },
                 )
             case "validate":
-                done = self._validate(effect)
+                done = faults.done(lambda last: self._validate(effect, last), self.cancel)
             case "plan" if effect.cls != "ask":
                 done = self._plan(effect, history)
             case _:
@@ -221,9 +223,9 @@ class Performer:
 
     # ---- tools -----------------------------------------------------------------------------------------
 
-    def _tool(self, effect: Effect, history: History) -> Proposed:
+    def _tool(self, effect: Effect, history: History, last: bool) -> Proposed:
         if effect.cls != "effect":
-            return self._called(effect, history, changes.Reading())
+            return self._called(effect, history, changes.Reading(), last)
         with self.workspace.transaction(effect.id, self.cancel):
             self.secret_guard.look_begun()
             runs = "runs" in self.host.tools[effect.name].entry.arguments.values()
@@ -231,13 +233,13 @@ class Performer:
             writing = changes.Writing(
                 self.workspace, self.blobs, self.confirm, self._clean, lambda: may_change or self._law_opens()
             )
-            return self._called(effect, history, writing)
+            return self._called(effect, history, writing, last)
 
     def _law_opens(self) -> bool:
         """Whether the law lets command lines write files that say what is run, or there is none."""
         return self.rules.gate is None or control_files.may_change(self.rules.gate.policy)
 
-    def _called(self, effect: Effect, history: History, step: changes.Step) -> Proposed:
+    def _called(self, effect: Effect, history: History, step: changes.Step, last: bool) -> Proposed:
         tool = self.host.tools[effect.name]
         with self.workspace.lock(self.cancel) as lock:
             if not self._unchanged(effect):
@@ -259,7 +261,7 @@ class Performer:
                     shown=shown(effect, history.origins, self.workspace, self.rules), cancel=self.cancel,
                 ))  # fmt: skip
                 result = tool.run(call)
-                faults.look(self.host.launcher, tool.entry.sandboxed, result, self.workspace.directory)
+                faults.look(self.host.launcher, tool.entry.sandboxed, result, call.workspace, last)
         output = self._clean(result.output.decode("utf-8", "replace"))
         diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
         key = self._clean(dict(result.key))
@@ -297,7 +299,7 @@ class Performer:
 
     # ---- validators ------------------------------------------------------------------------------------
 
-    def _validate(self, effect: Effect) -> Proposed:
+    def _validate(self, effect: Effect, last: bool) -> Proposed:
         validator = self.host.validators[effect.name]
         options = expand(effect.args, self.blobs)
         if lacking := measured.lacking(validator.entry, options):
@@ -340,7 +342,7 @@ class Performer:
                     hides=self.secret_guard.hides,
                 )
             )
-        faults.look_at_measurement(measurement, self.workspace.directory)
+        faults.look_at_measurement(measurement, self.workspace.directory, last)
         measurement = self.secret_guard.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, {**origin, **side})

@@ -16,14 +16,13 @@ import re
 import secrets
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from pathlib import Path
 
 from spak.errors import BugError, UnavailableError
+from spak.files.scratch import Scratch
 from spak.lang.catalog import NamedEntry
 from spak.ports import Child, Job, Limits, Outcome
 from spak.sandbox import cgroup, chain, plumbing, rlimits, seccomp, slots
@@ -137,7 +136,11 @@ class Restricted:
             finally:
                 _release(slot)
 
-        threading.Thread(target=carry, name="spak-sandbox", daemon=True).start()
+        try:
+            threading.Thread(target=carry, name="spak-sandbox", daemon=True).start()
+        except RuntimeError as error:  # the host has no thread left
+            _release(slot)
+            raise Refused(str(error)) from error
         return started.result()
 
     def _spawn(
@@ -192,11 +195,11 @@ class Restricted:
     def probe(self) -> str:
         """A nonce comes back from inside, and a file that anyone on the host may read does not."""
         nonce, secret = secrets.token_hex(16), secrets.token_hex(16)
-        with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
-            Path(folder).chmod(0o755)
-            hidden = Path(folder, "secret")
+        with Scratch("probe") as folder:
+            folder.chmod(0o755)
+            hidden = folder / "secret"
             hidden.write_text(secret)
-            workspace = Path(folder, "ws")
+            workspace = folder / "ws"
             workspace.mkdir()
             script = (
                 'echo "$1"; cat "$2" /etc/shadow; grep -E "^(Seccomp|NoNewPrivs|CapEff):" /proc/self/status; '

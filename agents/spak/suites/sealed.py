@@ -24,6 +24,7 @@ from typing import Any
 from spak.files import beneath
 from spak.files.scratch import Scratch
 from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
+from spak.runner.faults import must_have_room, must_have_started
 from spak.suites.installed import installed
 from spak.suites.model import Case, Check, walk
 
@@ -247,10 +248,12 @@ def _run(item: Check, place: Path, bench: Bench) -> Result:
         )
     )
     if outcome.status == "launcher":
+        must_have_started(outcome.detail)
         return Result(name, False, outcome.detail or "the sandbox did not start", void=True)
     text = outcome.stdout.data.decode("utf-8", "replace")
     if outcome.status != "exited" or outcome.exit != item.exit:
         ended = f"exit {outcome.exit}" if outcome.status == "exited" else outcome.status
+        must_have_room(place)
         tail = (text + outcome.stderr.data.decode("utf-8", "replace"))[-SHOWN:]
         return Result(name, False, f"{ended}, expected exit {item.exit}: {tail.strip()}".rstrip(": "))
     if item.output not in text:

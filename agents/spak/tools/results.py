@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from spak import canon
-from spak.errors import RunError, UserError
-from spak.files import beneath
+from spak.errors import UserError
+from spak.files import beneath, faults
+from spak.files.disk import refusal
 from spak.ports import Call, Outcome, ToolResult
 
 MISSING = 127
@@ -84,24 +85,22 @@ def of_outcome(
 def guarded(work: Callable[[Call], ToolResult], call: Call) -> ToolResult:
     """Do a tool's work on the host: a user's error is exit 1, a host in trouble is no result of the tool's.
 
-    With `crash` the runner rolls the workspace back, so a write that stopped half-way leaves nothing. A full
-    disk is not recorded at all: the run stops, and does the step again once there is space.
+    With `crash` the runner rolls the workspace back, so a write that stopped half-way leaves nothing. A fault
+    of the host is not recorded at all: the run stops, and does the step again once the fault has passed.
 
-    Raises: RunError `workspace.full`.
+    Raises: RunError `workspace.*`, UnavailableError `unavailable.host`.
     """
     started, cpu = time.monotonic_ns(), time.thread_time_ns()
     try:
         with beneath.as_judged(call.observed):
             result = work(call)
     except UserError as error:
+        if faults.is_fault(error):
+            raise
         result = failed(error.code, error.message, error.hint)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise RunError(
-                "workspace.full",
-                f"no space while {call.tool} wrote ({error.strerror})",
-                "free some space and continue with `spak resume`; the files before the step are kept",
-            ) from error
+        if error.errno == errno.EFBIG or faults.is_fault(error):
+            raise refusal(error, f"{call.tool} worked") from error
         text = f"the workspace failed: {error.strerror or error}\n".encode()
         result = ToolResult("crash", 1, text, len(text), canon.digest(text))
     return _timed(result, (time.monotonic_ns() - started) // 10**6, (time.thread_time_ns() - cpu) // 10**6)

@@ -8,12 +8,10 @@ worker that dies leaves a lease that ends by itself. `read(row)` checks the chai
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 
-from django.db import DatabaseError, connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 
 from spak import canon
@@ -24,9 +22,8 @@ from spak.records import Record, place
 from spakweb import clock
 from spakweb.campaigns.models import Campaign, CampaignRecord, State
 from spakweb.ledger import store
-from spakweb.runs.leases import LEASE_S, free
+from spakweb.runs.leases import free, until
 
-RENEW_S = LEASE_S / 3
 TRIES = 6
 """Workers in a row that may die with a campaign until it is paused."""
 
@@ -121,28 +118,5 @@ def take(pk: int) -> Held | None:
     return Held(row)
 
 
-@contextmanager
-def renewing(held: Held) -> Iterator[None]:
-    """Renews the lease meanwhile: a model may take minutes for one answer."""
-    done = threading.Event()
-
-    def renew() -> None:
-        while not done.wait(RENEW_S):
-            try:
-                if not held.renew():
-                    break
-            except DatabaseError as error:  # the next time may do it; a lease outlives three
-                log.warning("the lease of %s was not renewed: %s", held.row, type(error).__name__)
-        connection.close()
-
-    thread = threading.Thread(target=renew, name="campaign-lease", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
 def _until() -> datetime:
-    return clock.now() + timedelta(seconds=LEASE_S)
+    return until(clock.now())

@@ -34,13 +34,14 @@ from spakweb.audit.actions import record
 from spakweb.campaigns import ledger
 from spakweb.campaigns.models import Campaign, CampaignRun, State
 from spakweb.campaigns.pairs import Pairs
+from spakweb.host_faults import is_fault
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews import campaigns as patches
+from spakweb.runs.leases import renewing
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog
 from spakweb.suites.models import Case, Cell
 from spakweb.worker.held_run import LOST
-from spakweb.worker.retry_policy import is_full
 
 NO_RESULT = "unavailable.result"
 """A pair gave no result: a person looks why, and its runs are begun again on resume."""
@@ -52,7 +53,7 @@ log = logging.getLogger(__name__)
 
 def advance(pk: int) -> str:
     """Advance a campaign; gives why it returned: "busy", "waiting", "full" (the
-    disk), "unavailable" (a model), "paused", or why it ended."""
+    disk, or another fault of the host), "unavailable" (a model), "paused", or why it ended."""
     held = ledger.take(pk)
     if held is None:
         return "busy"
@@ -61,7 +62,7 @@ def advance(pk: int) -> str:
         if held.row.faults > ledger.TRIES:
             why = f"web.worker: {ledger.TRIES} workers in a row failed with it"
         else:
-            with ledger.renewing(held):
+            with renewing(held.renew, str(held.row)):
                 why = _advanced(held)
         failed = False
         return _closed(held, why)
@@ -69,8 +70,8 @@ def advance(pk: int) -> str:
         if error.code in LOST:
             return "busy"
         failed = False
-        if is_full(error):
-            return _full(held)
+        if is_fault(error):
+            return _full(held, error)
         why = f"{error.code}: {error.message}"
         if later := isinstance(error, UnavailableError) and error.code != NO_RESULT:
             Campaign.objects.filter(held.mine, pk=held.row.pk).update(why=why[:300])
@@ -79,18 +80,18 @@ def advance(pk: int) -> str:
     except DatabaseError:
         raise
     except Exception as error:  # a fault is counted, and another worker tries
-        if is_full(error):
+        if is_fault(error):
             failed = False
-            return _full(held)
+            return _full(held, error)
         log.exception("%s: its worker failed", held.row)
         return "failed"
     finally:
         held.give_back(failed=failed, later=later)
 
 
-def _full(held: ledger.Held) -> str:
-    """Log a full disk, which neither ends nor pauses the campaign: the next sweep sends it again."""
-    log.warning("%s: the disk of its worker is full", held.row)
+def _full(held: ledger.Held, error: Exception) -> str:
+    """Log a fault of the host, which neither ends nor pauses the campaign: the next sweep sends it again."""
+    log.warning("%s: %s", held.row, error)
     return "full"
 
 

@@ -49,6 +49,8 @@ class Folder(models.Model):
     """Since when a sync is asked for; empty: none is."""
     claimed_at = models.DateTimeField(null=True, blank=True)
     """When a worker took it up; empty: none has."""
+    lease_until = models.DateTimeField(null=True, blank=True)
+    """Until when that worker holds it, unless it renews."""
     not_before = models.DateTimeField(null=True, blank=True)
     tries = models.PositiveSmallIntegerField(default=0)
     """How often the repository could not be reached, one time after the other."""

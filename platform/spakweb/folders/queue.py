@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.dispatch import receiver
@@ -19,13 +18,11 @@ from kombu.exceptions import KombuError
 from spak.errors import RunError
 from spakweb import clock
 from spakweb.folders.models import Folder
-from spakweb.runs.leases import is_due
+from spakweb.runs.leases import is_due, lapsed, until
 from spakweb.sources.freeze import TRIES, waits
 from spakweb.specs.actions import saved
 from spakweb.specs.models import SpecVersion
 
-LOST = timedelta(seconds=60)
-"""After the time for git and so long a worker that took a folder up, or renewed that, counts as gone."""
 LONGEST = timedelta(minutes=15)
 """A sync that takes longer stops; the next one goes on."""
 AT_A_TIME = 10
@@ -45,10 +42,9 @@ def want(rows: QuerySet[Folder]) -> int:
 def free() -> QuerySet[Folder]:
     """Folders that are to be synced and that no worker holds."""
     now = clock.now()
-    gone = now - timedelta(seconds=settings.SOURCE_S) - LOST
     rows = Folder.objects.filter(active=True, wanted_at__isnull=False)
     rows = rows.filter(is_due("not_before", now, waits(TRIES)))
-    return rows.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=now + LOST))
+    return rows.filter(Q(claimed_at=None) | lapsed(now))
 
 
 class Lost(Exception):
@@ -56,10 +52,10 @@ class Lost(Exception):
 
 
 class Hold:
-    """A folder that this worker holds since `at`."""
+    """A folder that this worker holds since `at`, under a lease that ends by itself where it dies."""
 
     def __init__(self, pk: int, at: datetime) -> None:
-        self.pk, self.at, self._begun = pk, at, at
+        self.pk, self.at = pk, at
 
     def confirm(self) -> None:
         """At the end of a transaction: until it commits no other worker can take the folder up. At its end,
@@ -69,13 +65,16 @@ class Hold:
         if mine.values_list("pk").first() is None:
             raise Lost
 
+    def keep(self) -> bool:
+        """Renew the lease; False when this worker no longer holds it."""
+        mine = Folder.objects.filter(pk=self.pk, claimed_at=self.at, active=True)
+        return bool(mine.update(lease_until=until(clock.now())))
+
     def renew(self) -> None:
         """Hold it for longer. Raises: Lost, RunError `folder.late`."""
-        now = clock.now()
-        if not Folder.objects.filter(pk=self.pk, claimed_at=self.at, active=True).update(claimed_at=now):
+        if not self.keep():
             raise Lost
-        self.at = now
-        if now - self._begun > LONGEST:
+        if clock.now() - self.at > LONGEST:
             minutes = LONGEST // timedelta(minutes=1)
             hint = "what it has done stays, and the next sync goes on"
             raise RunError("folder.late", f"the sync took longer than {minutes} minutes", hint)

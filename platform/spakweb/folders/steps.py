@@ -2,20 +2,18 @@
 
 Nothing is half done: each file is one transaction, and what goes out is one commit. When a worker dies
 another continues, and finds by the texts what was done already. A repository that is unavailable is retried,
-and so is a sync on a full disk; other errors are shown on the source's page, and the next push or *Sync now*
-retries. In the transaction of each file, and before and after what goes out, the worker makes sure that the
-folder is still its own: one that froze meanwhile keeps nothing.
+and so is a sync that meets a fault of the host; other errors are shown on the source's page, and the next
+push or *Sync now* retries. In the transaction of each file, and before and after what goes out, the worker
+makes sure that the folder is still its own: one that froze meanwhile keeps nothing.
 """
 
 from __future__ import annotations
 
 import logging
-import tempfile
 import time
 from collections import Counter
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -24,16 +22,19 @@ from django.db import transaction
 from django.http import Http404
 
 from spak.errors import RunError, UserError
+from spak.files.scratch import Scratch
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.folders import giving, reading, taking
 from spakweb.folders.models import Folder, FolderFile
 from spakweb.folders.queue import Hold, Lost, free, send
 from spakweb.folders.taking import QUIET, Line
+from spakweb.host_faults import is_fault, typed
+from spakweb.runs.leases import renewing, until
 from spakweb.sources import fetching, refs
-from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
+from spakweb.sources.freeze import AWAY, TRIES, git_of, waits
 from spakweb.sources.git import Git
-from spakweb.worker.retry_policy import ROOM_PAUSE, is_full
+from spakweb.worker.retry_policy import HOST_PAUSE
 
 RETRIED = (AWAY, "git.branch_taken", "git.moved", "folder.late")
 """What may go well a little later."""
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 def sync(pk: int) -> None:
     """Sync a folder that is to be synced, unless another worker holds it."""
     now = clock.now()
-    if not free().filter(pk=pk).update(claimed_at=now):
+    if not free().filter(pk=pk).update(claimed_at=now, lease_until=until(now)):
         return
     folder = Folder.objects.select_related("source__team", "person").get(pk=pk)
     hold = Hold(pk, now)
@@ -53,21 +54,22 @@ def sync(pk: int) -> None:
     try:
         access.require(folder.person, "source.manage", folder.source)
         access.require(folder.person, "spec.edit", folder.team)
-        done, error = _synced(folder, hold)
+        with renewing(hold.keep, str(folder)):
+            done, error = _synced(folder, hold)
     except Lost:
         return
     except UserError as why:
         error = why
-    except OSError as why:
-        if not is_full(why):
+    except (OSError, RuntimeError, MemoryError) as why:
+        if not is_fault(why):
             raise
-        error = RunError("workspace.full", "the disk of the worker is full", "")
+        error = typed(why)
     except (PermissionDenied, Http404):
         words = f"{folder.person} may not sync folders of the team any more. Syncing is off."
         done = {"state": Folder.State.FAILED, "error": words, "active": False}
-    if error is not None and is_full(error):  # for as long as it takes
+    if error is not None and is_fault(error):  # for as long as it takes
         log.warning("folder %s: %s", folder.pk, error.message)
-        done |= {"not_before": clock.now() + ROOM_PAUSE}
+        done |= {"not_before": clock.now() + HOST_PAUSE}
         asked = None
     elif error is not None and error.code in RETRIED and folder.tries < TRIES:
         done |= {"tries": folder.tries + 1, "not_before": clock.now() + waits(folder.tries)}
@@ -110,8 +112,8 @@ def _synced(folder: Folder, hold: Hold) -> tuple[dict[str, Any], UserError | Non
     source = folder.source
     error: UserError | None = None
     [branch] = refs.allowed(folder.branch, source.patterns)
-    with tempfile.TemporaryDirectory(prefix=FETCH) as place:
-        git = git_of(source, Path(place) / "git", lambda: True)
+    with Scratch("fetch") as place:
+        git = git_of(source, place / "git", lambda: True)
         found = fetching.fetch(git, [branch], fetching.find(git, [branch]))
         commit = reading.commit_of(git, found.commit)
         files = reading.files_of(git, found.commit, folder.path)

@@ -14,6 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from spak.cancel import apart
+from spak.files.disk import unwritable
 from spakweb import access, damage, restoring
 from spakweb.home import first
 from spakweb.home.context import THEMES
@@ -109,7 +110,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The database answers too, within READY_S, is not damaged, and no restore is unfinished."""
+    """The database answers too, within READY_S, is not damaged, no restore is unfinished, and the data folder
+    can be written."""
     if restoring.is_unfinished(Path(settings.DATA_DIR)):
         reason = f"restore not finished: {restoring.CODE}\n"
         return HttpResponse(reason, content_type="text/plain", status=503)
@@ -117,6 +119,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
         apart(_asked, None, limit_s=READY_S)
     except (DatabaseError, TimeoutError):
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
+    if why := unwritable(Path(settings.DATA_DIR)):
+        return HttpResponse(f"data folder not writable: {why}\n", content_type="text/plain", status=503)
     if damage.health.ask():
         reason = "database damaged: manage.py check_store says what\n"
         return HttpResponse(reason, content_type="text/plain", status=503)

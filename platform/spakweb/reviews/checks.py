@@ -32,6 +32,7 @@ from spak.outer.permitted import Changes, Side, changes, genesis_under
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Record
+from spakweb.host_faults import is_fault
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews import merge_queue, spending
 from spakweb.reviews.models import Check, Patch, Queued, Revision
@@ -110,6 +111,8 @@ def run(row: Check, revision: Revision) -> None:
     try:
         state, words, result = FOUND[row.name](row, revision)
     except UserError as error:
+        if is_fault(error):
+            raise  # no result: `send_lost` sends it again
         state, words, result = Check.State.FAILED, f"It could not be judged: {error.message}.", {}
     if imports:
         result["imports"] = imports

@@ -7,8 +7,13 @@ ahead was written before the clock was set back, and counts as over.
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError, connection
 from django.db.models import Q
 
 LEASE_S = 15.0
@@ -21,6 +26,13 @@ APART = timedelta(seconds=3)
 """By so much two processes may differ in what time it is for the database."""
 MOST_APART = timedelta(minutes=1)
 """By more no two hosts differ whose clocks are kept."""
+
+log = logging.getLogger(__name__)
+
+
+def until(now: datetime) -> datetime:
+    """When a lease ends that is taken or renewed now."""
+    return now + timedelta(seconds=LEASE_S)
 
 
 def held(now: datetime) -> Q:
@@ -41,6 +53,29 @@ def lapsed(now: datetime) -> Q:
 def is_held(holder: str, lease_until: datetime | None, now: datetime) -> bool:
     """The same of one row."""
     return bool(holder) and lease_until is not None and now <= lease_until <= now + MOST_LEASE
+
+
+@contextmanager
+def renewing(renew: Callable[[], bool], what: str) -> Iterator[None]:
+    """Renews a lease meanwhile, until `renew` says that it is lost."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.wait(LEASE_S / 3):
+            try:
+                if not renew():
+                    break
+            except DatabaseError as error:  # the next time may do it; a lease outlives three
+                log.warning("the lease of %s was not renewed: %s", what, type(error).__name__)
+        connection.close()
+
+    thread = threading.Thread(target=work, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def is_due(field: str, now: datetime, most: timedelta) -> Q:

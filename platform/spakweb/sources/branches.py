@@ -10,9 +10,7 @@ GitHub or GitLab a pull request may be opened with it (forges.py), by the same a
 from __future__ import annotations
 
 import logging
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from celery import shared_task
@@ -24,17 +22,20 @@ from django.urls import reverse
 from kombu.exceptions import KombuError
 
 from spak.errors import RunError, UserError
+from spak.files.scratch import Scratch
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.host_faults import is_fault
 from spakweb.ledger.export import checked
 from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
 from spakweb.runs.leases import is_due
 from spakweb.runs.models import Run, State
 from spakweb.sources import changes, fetching, forges, pushing, refs
-from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
+from spakweb.sources.freeze import AWAY, TRIES, git_of, waits
 from spakweb.sources.models import Branch, RunSource
+from spakweb.worker.retry_policy import HOST_PAUSE
 from spakweb.worker.tasks import after_sweep
 
 PREFIX = "spak/"
@@ -173,7 +174,14 @@ def push(pk: int) -> None:
         action = "source.branch_pushed"
         if row.pull:
             done["pull_url"] = _pulled(row)
-    except UserError as error:
+    except (UserError, OSError) as error:
+        if is_fault(error):
+            log.warning("branch %s: %s", row.name, error)
+            later = {"not_before": clock.now() + HOST_PAUSE, "claimed_at": None}
+            Branch.objects.filter(pk=pk).update(**later)
+            return
+        if not isinstance(error, UserError):
+            raise
         if error.code == AWAY and row.tries < TRIES:
             later = {"tries": row.tries + 1, "not_before": clock.now() + waits(row.tries), "claimed_at": None}
             Branch.objects.filter(pk=pk).update(**later)
@@ -197,8 +205,8 @@ def _pushed(row: Branch) -> str:
         raise RunError("git.unproven", "the records of the run do not prove the files that it has", "")
     place = folder_of(run.key)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=place, prefix=FETCH) as folder:
-        git = git_of(source, Path(folder) / "git", lambda: True)
+    with Scratch("fetch", place) as folder:
+        git = git_of(source, folder / "git", lambda: True)
         body = f"Spak-Run: {run.key}\nSpak-Head: {run.head}\n"
         git.remote(*fetching.FETCH, git.of.address.url, f"+{begun.commit}:{fetching.FETCHED}")
         store = store_of(run)

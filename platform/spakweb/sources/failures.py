@@ -1,5 +1,5 @@
 """What git says when it fails, as an error of ours: `meant(said)` gives a RunError `git.*` or
-`workspace.full`, or None.
+one of a fault of the host, or None.
 
 git has exit 128 for everything, so its English is read (the commands run with LC_ALL=C). The first that fits
 counts. A code of its own is for what somebody can do something about.
@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from spak.errors import RunError
 
 MESSAGES: Sequence[tuple[str, Sequence[str]]] = (
-    ("workspace.full", (r"(?m)^(?!remote:).*No space left",)),
+    ("workspace.full", (r"(?m)^(?!remote:).*(?:No space left|Disk quota exceeded)",)),
+    ("workspace.io", (r"(?m)^(?!remote:).*(?:Input/output error|Read-only file system)",)),
+    ("unavailable.host", (r"(?m)^(?!remote:).*(?:Too many open files|Resource temporarily unavailable)",)),
     (
         "git.huge",
         (
@@ -61,6 +63,14 @@ MESSAGES: Sequence[tuple[str, Sequence[str]]] = (
 """Codes, with what git says of each."""
 WORDS: Mapping[str, tuple[str, str]] = {
     "workspace.full": ("the disk of the worker is full", "it goes on by itself when there is room again"),
+    "workspace.io": (
+        "the disk of the worker failed or is read-only",
+        "it goes on by itself when it works again",
+    ),
+    "unavailable.host": (
+        "git was short of descriptors or processes",
+        "it goes on by itself; does it stay so, the operator raises the limits of the worker",
+    ),
     "git.huge": (
         "the repository is larger than the files of a run may be, or git needs more memory than it is given",
         "leave large files out of it; the operator's setting is SPAK_WEB_RUN_FILES_MB",

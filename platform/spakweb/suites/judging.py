@@ -8,7 +8,6 @@ files of sealed checks are nowhere else on a worker. `due()` says what is left t
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -19,12 +18,14 @@ from django.db import IntegrityError, transaction
 
 from spak.begin import bench
 from spak.errors import UserError, of_host
+from spak.files.scratch import Scratch
 from spak.suites import Case as Kept
 from spak.suites import judge as judged
 from spak.suites.folder import passes_before
 from spak.suites.model import read_case
 from spak.suites.sealed import Bench, to_json
 from spak.workspace import Workspace
+from spakweb.host_faults import is_fault
 from spakweb.ledger import packs
 from spakweb.ledger.blobs import StoredBlobs
 from spakweb.ledger.workspaces import folder_of
@@ -32,7 +33,6 @@ from spakweb.runs.files import roots
 from spakweb.runs.models import ENDED, Run
 from spakweb.suites.models import Case, CaseRun, Judgement, Vetting
 from spakweb.worker.beginning import draw_from_parents
-from spakweb.worker.retry_policy import is_full
 
 AT_ONCE = 20
 TRIES, REMEMBERED_S = 3, 3600
@@ -64,11 +64,11 @@ def vet(pk: int) -> bool:
         with _unpacked(row) as case:
             problem = passes_before(case, made)
             trouble = "" if problem is None else f"{problem.message} [{problem.code}]"
-    except (UserError, OSError) as error:
-        if is_full(error) or of_host(error):
+    except (UserError, OSError, RuntimeError, MemoryError) as error:
+        if is_fault(error) or of_host(error):
             log.warning("checks of case %s were not tried: %s", row, error)
             return False
-        if isinstance(error, OSError):
+        if not isinstance(error, UserError):
             raise
         trouble = f"{error.message} [{error.code}]"
     with transaction.atomic():
@@ -89,11 +89,11 @@ def judge(key: str) -> bool:
             codes = tuple(code for code in of.run.reason.split(", ") if code)
             found = judged(case, of.run.state, codes, left, made)
             outcome, why, results = found.outcome, found.why, to_json(found.results)
-    except (UserError, OSError) as error:
-        if is_full(error) or of_host(error):
+    except (UserError, OSError, RuntimeError, MemoryError) as error:
+        if is_fault(error) or of_host(error):
             log.warning("run %s was not judged: %s", key, error)
             return False
-        if isinstance(error, OSError):
+        if not isinstance(error, UserError):
             raise
         why = f"{error.message} [{error.code}]"
     if outcome == "void" and _tries(key) < TRIES:
@@ -122,8 +122,8 @@ def _bench() -> Bench:
 @contextmanager
 def _unpacked(row: Case) -> Iterator[Kept]:
     """The case in a folder of its own. Raises: UserError."""
-    with tempfile.TemporaryDirectory(prefix="spak-case-") as name:
-        folder = Path(name) / row.name
+    with Scratch("case") as held:
+        folder = held / row.name
         folder.mkdir()
         packs.fill(row.pack, folder)
         yield read_case(folder)
@@ -132,8 +132,8 @@ def _unpacked(row: Case) -> Iterator[Kept]:
 @contextmanager
 def _left(run: Run) -> Iterator[Path]:
     """What a run left, by the root that its records name. Raises: RunError `workspace.*`."""
-    with tempfile.TemporaryDirectory(prefix="spak-left-") as name:
-        place = Workspace(Path(name) / "ws", Path(name) / "store")
+    with Scratch("left") as folder:
+        place = Workspace(folder / "ws", folder / "store")
         place.draw_from(folder_of(run.key) / "store")
         draw_from_parents(run, place)
         place.draw_on(StoredBlobs(run.pk))

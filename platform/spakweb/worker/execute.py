@@ -13,17 +13,22 @@ from typing import Literal
 
 from django.db import DatabaseError
 
-from spak.errors import LedgerError, UnavailableError, UserError
+from spak.errors import LedgerError, RunError, UnavailableError, UserError
+from spak.files.disk import has_room, unwritable
+from spak.files.faults import CODES
 from spakweb import clock, logs
 from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
+from spakweb.host_faults import is_fault, typed
 from spakweb.ledger import store
+from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.models import Run
 from spakweb.sources import freeze
 from spakweb.worker import retry_policy
 from spakweb.worker.beginning import closing_if_it_fails
 from spakweb.worker.held_run import LOST, HeldRun
 from spakweb.worker.open_run import take
+from spakweb.worker.queue import give_back
 
 SLICE_S = 60.0
 ELSEWHERE = timedelta(minutes=3)
@@ -52,18 +57,19 @@ def _tried(key: str, slice_s: float) -> Literal["again", "stopped", "busy"]:
         return "stopped"
     try:
         return _advanced(row, slice_s)
-    except DatabaseError:  # nothing can be said now: the lease ends by itself
+    except DatabaseError:  # nothing can be said now: a lease that it has ends by itself
+        give_back(key)
         raise
     except Exception as error:
-        if retry_policy.is_full(error):
-            return retry_policy.hold_up(
-                row, UserError("workspace.full", "the disk of the worker is full", "")
-            )
+        if is_fault(error):
+            return retry_policy.hold_up(row, typed(error))
         log.exception("run %s: its worker failed", key)
         return retry_policy.count(row, error)
 
 
 def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
+    if (fault := _lasting(row)) is not None:
+        return retry_policy.hold_up(row, fault)
     try:
         runner = take(row)
     except LedgerError as error:
@@ -74,7 +80,7 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
         if (
             row.count
             or error.code == "workspace.busy"
-            or retry_policy.is_full(error)
+            or is_fault(error)
             or retry_policy.awaits(row, error)
             or _elsewhere(row, error)
         ):
@@ -91,6 +97,16 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
         return "again" if more else "stopped"
     except UserError as error:
         return "busy" if error.code in LOST else retry_policy.hold_up(row, error, runner.ledger.fence)
+
+
+def _lasting(row: Run) -> UserError | None:
+    """The fault of the disk that the run waits for, while it lasts: each try to go on would add a record to
+    its ledger and do its step again."""
+    code, _, message = row.reason.partition(": ")
+    if not row.count or code not in CODES or row.wanted:
+        return None
+    folder = folder_of(row.key)
+    return RunError(code, message) if unwritable(folder) or not has_room(folder) else None
 
 
 def _elsewhere(row: Run, error: UserError) -> bool:

@@ -19,6 +19,7 @@ from spak import config
 from spak.errors import UserError
 from spak.files.scratch import Scratch
 from spak.validators.problems import check as problem_check
+from spakweb.host_faults import is_fault
 from spakweb.runs.leases import MOST_APART
 from spakweb.specs import problem_files
 from spakweb.specs.models import ProblemFile
@@ -43,6 +44,9 @@ def check(key: int) -> None:
     try:
         found = findings(row.text)
     except UserError as error:
+        if is_fault(error):
+            log.warning("problem %s was not checked: %s", row, error)
+            return  # `send_lost` sends it again
         found = [
             {"code": error.code, "severity": "error", "message": error.message[:LONGEST], "hint": error.hint}
         ]

@@ -79,10 +79,12 @@ def serve(pipe: int) -> None:
         slots.open_slots(settings.WORKER_THREADS)
         worker_health.say_so(stop)
         beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
-        WorkController(
+        controller = WorkController(
             app=app, pool_cls="threads", concurrency=settings.WORKER_THREADS, loglevel="WARNING",
             queues=settings.WORKER_QUEUES, without_gossip=True, without_mingle=True, without_heartbeat=True,
-        ).start()  # fmt: skip
+        )  # fmt: skip
+        slots.start_threads(controller.pool.executor, settings.WORKER_THREADS)
+        controller.start()
     os._exit(1)  # the broker is gone for good: the supervisor starts another
 
 

@@ -8,6 +8,7 @@ come twice, late or never: advancing is idempotent, and the sweep puts back what
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from datetime import datetime, timedelta
 
@@ -123,10 +124,18 @@ def let_go(key: str) -> None:
         _owed.add(key)
 
 
+def give_back(key: str) -> None:
+    """Let go of a run that the database failed with: no worker died, and the next sweep sends it again."""
+    _owed.add(key)
+    with contextlib.suppress(DatabaseError):
+        let_go_owed()
+
+
 def let_go_owed() -> None:
     """Raises: DatabaseError."""
+    freed = {"holder": "", "lease_until": None, "left_at": None, "enqueued_at": None}
     for key in list(_owed):
-        Run.objects.filter(key=key, holder=store.leases.choosing).update(holder="", lease_until=None)
+        Run.objects.filter(key=key, holder=store.leases.choosing).update(**freed)
         _owed.discard(key)
 
 

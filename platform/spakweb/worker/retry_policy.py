@@ -1,6 +1,6 @@
 """A run that could not go on: when it is tried again, and when a person is asked instead.
 
-    a full disk                      every ROOM_PAUSE, for as long as it takes
+    a fault of the host              every HOST_PAUSE, for as long as it takes (spakweb.host_faults)
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
     a model that is away             every PAUSE, for a run of an experiment or campaign
     a repository that is away        after 5 s, then twice as long; then it fails (sources/freeze.py)
@@ -14,7 +14,6 @@ worker died is not to blame. One that was in hand beside the guilty one rests to
 
 from __future__ import annotations
 
-import errno
 import logging
 from datetime import timedelta
 from typing import Literal
@@ -22,9 +21,10 @@ from typing import Literal
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from spak.errors import SpakError, UserError, of_host
+from spak.errors import UserError, of_host
 from spak.records import Authority
 from spakweb import clock
+from spakweb.host_faults import is_fault
 from spakweb.ledger import store
 from spakweb.live import news
 from spakweb.runs.leases import MOST_PAUSE, free
@@ -33,17 +33,9 @@ from spakweb.runs.unsafe_text import without_nul
 from spakweb.worker.queue import let_go
 
 PAUSE = timedelta(seconds=10)
-ROOM_PAUSE = timedelta(seconds=3)
-FULL = frozenset({"workspace.full", "ledger.full"})
+HOST_PAUSE = timedelta(seconds=3)
 
 log = logging.getLogger(__name__)
-
-
-def is_full(error: BaseException) -> bool:
-    """Whether the host had no room for it."""
-    if isinstance(error, SpakError):
-        return error.code in FULL
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def hold_up(
@@ -55,7 +47,7 @@ def hold_up(
     """
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
     reason = f"{error.code}: {error.message}"
-    _rests(row, reason, ROOM_PAUSE if is_full(error) else pause, fence=fence)
+    _rests(row, reason, HOST_PAUSE if is_fault(error) else pause, fence=fence)
     if awaits(row, error):
         _others_rest(row, reason, pause)
     return "stopped"

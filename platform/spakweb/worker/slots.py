@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from spak.files.faults import is_fault
 from spakweb.databases import kept
 
 MOST_WAITING = 64
@@ -34,6 +35,7 @@ class Slots:
         self._free, self._waiting = most, 0
         self._changed = threading.Condition()
         self._pool = ThreadPoolExecutor(most + MOST_WAITING, "run")
+        start_threads(self._pool, most)
 
     def take(self, leave: Callable[[], bool] = bool) -> None:
         """Wait for a slot; not any longer once `leave` says so."""
@@ -67,7 +69,11 @@ class Slots:
         """Raises: what the work raised before it waited for a model."""
         self.take()
         turn = Turn(self)
-        self._pool.submit(turn.run, work)
+        try:
+            self._pool.submit(turn.run, work)
+        except RuntimeError as error:
+            if not is_fault(error):
+                raise  # else it is queued all the same, for one of the threads that there are
         turn.over.wait()
         if turn.error is not None:
             raise turn.error
@@ -98,6 +104,13 @@ class Turn:
             connections.close_all()
             self.slots.give()
             self.over.set()
+
+
+def start_threads(pool: ThreadPoolExecutor, many: int) -> None:
+    """Start so many threads of a pool now: later the host may have none left."""
+    met = threading.Barrier(many)
+    for done in [pool.submit(met.wait) for _ in range(many)]:
+        done.result()
 
 
 _here = threading.local()

@@ -189,6 +189,8 @@ def _begin(sender: Any, **ignored: object) -> None:
     """A worker of its own (`celery worker`) takes messages: of which queues, and into how many slots."""
     settings.WORKER_QUEUES = [queue.name for queue in sender.task_consumer.queues]
     slots.open_slots(sender.controller.concurrency)
+    if executor := getattr(sender.controller.pool, "executor", None):
+        slots.start_threads(executor, sender.controller.concurrency)
     worker_health.say_so(_ended)
     arguments = threading.Event(), SWEEP_S, sweep_if_nobody_did
     threading.Thread(target=watch, args=arguments, name="worker-watch", daemon=True).start()

@@ -42,7 +42,7 @@ def test_a_download_that_needs_room(cast: Any, ran: Ran, monkeypatch: pytest.Mon
     answer = cast.client("vera").get(where, headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (507, "web.disk")
     page = cast.client("vera").get(where)
-    assert b"No space left" in page.content and PATH.encode() not in page.content
+    assert b"disk of the server is full" in page.content and PATH.encode() not in page.content
 
 
 def test_an_import_that_needs_room(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:

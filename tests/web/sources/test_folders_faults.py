@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.folders import actions, queue, reading, steps, taking
 from spakweb.folders.models import Folder
+from spakweb.runs import leases
+from spakweb.runs.leases import until
 from spakweb.sources.failures import meant
 from spakweb.sources.models import Source
 from spakweb.specs.models import Spec
@@ -80,16 +83,44 @@ def test_who_lost_the_role_turns_it_off(role: str, cast: Any, folder: Folder, pu
     assert queue.want(Folder.objects.filter(pk=folder.pk)) == 0
 
 
+@pytest.mark.findings("F5")
 def test_one_worker_at_a_time_and_one_that_died_is_followed(
     folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     push({"tune.spak": spec()})
-    Folder.objects.update(claimed_at=clock.now())
+    now = clock.now()
+    Folder.objects.update(claimed_at=now, lease_until=until(now))
     assert synced(folder) == [] and not Spec.objects.filter(slug="tune").exists()
-    later = clock.now() + queue.LOST + queue.LOST + timedelta(seconds=30)
-    monkeypatch.setattr("django.conf.settings.SOURCE_S", 30)
-    monkeypatch.setattr(clock, "now", lambda: later)
+    monkeypatch.setattr(clock, "now", lambda: until(now) + timedelta(seconds=1))
     assert synced(folder) == [("tune.spak", "created")]
+
+
+@pytest.mark.findings("F5")
+def test_the_lease_of_a_sync_is_renewed_until_it_is_lost(
+    folder: Folder, push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the sync waits for: git may take minutes."""
+    push({"tune.spak": spec()})
+    kept: list[bool] = []
+    lost, usual, keep = threading.Event(), steps._synced, queue.Hold.keep
+
+    def keeps(hold: queue.Hold) -> bool:
+        kept.append(keep(hold))
+        if len(kept) == 2:
+            Folder.objects.update(claimed_at=clock.now())  # another worker has it
+        if not kept[-1]:
+            lost.set()
+        return kept[-1]
+
+    def waits(*given: Any) -> Any:
+        assert lost.wait(60)
+        return usual(*given)
+
+    monkeypatch.setattr(leases, "LEASE_S", 0.03)
+    monkeypatch.setattr(queue.Hold, "keep", keeps)
+    monkeypatch.setattr(steps, "_synced", waits)
+    steps.sync(folder.pk)
+    assert kept[:3] == [True, True, False] and not Spec.objects.filter(slug="tune").exists()
 
 
 def test_no_folder_waits_for_a_clock_that_was_set_back(folder: Folder) -> None:
@@ -114,6 +145,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], list[str]]:
             made.extend([path] if done is not None else [])
             at = now + each * len(made)
             monkeypatch.setattr(clock, "now", lambda: at)
+            assert self.hold.keep()  # as its thread does every five seconds
             assert not queue.free().exists()
             return done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +41,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch) -> Freeze:
                 return usual(*given, **named)
             reached.append(name)
             done = usual(*given, **named) if after else None
-            at = clock.now() + 10 * queue.LOST
+            at = clock.now() + timedelta(minutes=10)
             monkeypatch.setattr(clock, "now", lambda: at)
             meanwhile()
             return done if after else usual(*given, **named)

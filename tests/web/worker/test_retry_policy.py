@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -193,7 +192,7 @@ def test_a_run_that_meets_a_full_disk_waits_for_room(
     run.refresh_from_db()
     assert (run.state, run.holder, run.faults) == (State.QUEUED, "", 0)
     assert ".full: " in run.reason and "/srv" not in run.reason
-    assert run.not_before is not None and run.not_before - clock.now() <= retry_policy.ROOM_PAUSE
+    assert run.not_before is not None and run.not_before - clock.now() <= retry_policy.HOST_PAUSE
     assert tasks.sweep_up() == 0
     Run.objects.update(not_before=clock.now())
     assert tasks.sweep_up() == 1 and pick("default") == run.key
@@ -403,7 +402,3 @@ def test_a_lease_that_this_process_holds_is_not_taken_from_it(run: Run, back: An
     mine.append([act(2)])
     mine.close()
     assert Run.objects.get(key="mine").count == 3
-
-
-def test_os_errors_that_are_no_full_disk() -> None:
-    assert not retry_policy.is_full(OSError(5, os.strerror(5))) and not retry_policy.is_full(ValueError())
