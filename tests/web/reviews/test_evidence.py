@@ -120,7 +120,7 @@ def test_recorded_actions_that_could_not_be_judged_need_an_admin(cast: Any) -> N
     """What it newly permits is not known then, as before the check ends."""
     run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
     type(run).objects.filter(pk=run.pk).update(count=5)
-    text = cast.spec.head.text.replace("success ->", "success -> nowhere, timeout ->", 1)
+    text = cast.spec.head.text.replace("success -> done", "success -> done, timeout -> nowhere", 1)
     patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
     assert checked(patch)["actions"][0] == "failed"
     actions.judge(cast["rita"], patch, 1, True)

@@ -65,9 +65,11 @@ def test_a_denied_action_that_cannot_be_judged_is_to_be_looked_at(cast: Any, spe
     assert found == [f"{ADMIN}it widens what the spec may do"]
 
 
-def test_a_denied_action_that_the_patch_takes_out_needs_none(cast: Any, spec: Spec) -> None:
+def test_a_denied_action_that_the_patch_takes_out_permits_nothing(cast: Any, spec: Spec) -> None:
     found, words = needs(cast, spec, BASE.replace('    step two: tool.list_files { path: "." }\n', ""))
-    assert (found, words.endswith("1 not judged.")) == ([], True)
+    assert words.endswith("1 not judged.") and found == [f"{ADMIN}it widens what the spec may do"], (
+        "a step that decides its task is gone; its action permits nothing"
+    )
 
 
 def test_what_stays_denied_needs_none(cast: Any, spec: Spec) -> None:
