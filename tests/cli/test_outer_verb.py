@@ -226,3 +226,42 @@ def test_a_model_that_breaks_the_contract_is_asked_again_with_the_reason(
     with pytest.raises(OuterError) as caught:
         proposed("no", "no", "no")
     assert (caught.value.code, len(asked)) == ("outer.contract", 3)
+
+
+@pytest.mark.findings("S5.6")
+def test_runs_that_are_withheld_for_want_of_a_suite_are_told(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    given = ("--split", "train", "--split", "gate", "--split", "sealed")
+    assert cli("eval", "a.spak", "--suite", "s", *given).code == 0
+    many = len(list((tmp_path / ".spak/runs").iterdir())) - 1
+    done = cli("outer", "propose", "a.spak")
+    assert f"{many} run{'' if many == 1 else 's'} of cases withheld: name the suite" in done.err
+    assert "withheld: name" not in cli("outer", "propose", "a.spak", "--suite", "s").err
+
+
+@pytest.mark.findings("E9")
+def test_a_campaign_that_its_budget_ended_takes_more(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.spak").write_text('SYSTEM_MODEL M { HEURISTIC "One." HEURISTIC "Two." }\n' + SPEC)
+    (tmp_path / "patch.json").write_text(
+        json.dumps([{"op": "remove_model_item", "kind": "heuristic", "number": 1}])
+    )
+    begun = cli("outer", "gate", "b.spak", "patch.json", "--suite", "s", "--pairs", "4", "--json",
+                before=stopping)  # fmt: skip
+    assert begun.code == 6, begun.err
+    name = begun.json["campaign"]
+    few = cli("outer", "campaign", "--resume", name, "--budget-runs", "4", "--json")
+    assert (few.json["stopped"], few.json["runs"]) == ("runs", 4), few.err
+    assert f"--resume {name} --budget-runs N" in few.err
+    assert cli("outer", "campaign", "--resume", name, "--json").json["runs"] == 4, "a limit holds on"
+    more = cli("outer", "campaign", "--resume", name, "--budget-runs", "60", "--json")
+    assert more.json["counts"] == {"not_shown": 1, "tried": 1}, more.err
+    assert cli("outer", "campaign", "--verify", name).code == 0
+
+
+def stopping() -> None:
+    """Interrupt a campaign at its first pair."""
+    from spak.cli import outer_runs
+
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    outer_runs._Pairs.pair = interrupted  # type: ignore[method-assign, assignment]

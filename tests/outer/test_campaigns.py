@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from spak import config
 from spak.errors import LedgerError, OuterError
 from spak.lang.edit import read
 from spak.outer.campaigns import Campaign, Half, Judging, Pair, Plan, advance, certain, verify
+from spak.outer.campaigns.judge import counterfactual
 from spak.outer.gate import Candidate, rehearse
 from spak.outer.propose import Training
 
@@ -374,3 +376,15 @@ def test_what_goes_on_after_a_stop_has_not_stopped(tmp_path: Path) -> None:
     assert advance(found, tmp_path, lambda campaign: candidates(), judging(scripted(2))) == "interrupted"
     lines = (tmp_path / "on/trace.jsonl").read_bytes().splitlines()
     assert sum(b'"kind":"stop"' in line for line in lines) == 2, "with pairs in between"
+
+
+@pytest.mark.findings("E12")
+def test_what_the_retries_in_a_prompt_leave_unknown_is_told() -> None:
+    runs = planted("retry_cycle", 1)[0]
+    base = runs[0][0].body["rules"]["spec"]
+    (retries,) = re.findall(r"RETRIES \d+", base)
+    fewer = base.replace(retries, "RETRIES 3")
+    told = counterfactual([rehearse("r", runs[0])], fewer)
+    assert (told.verdict, told.evidence["unknown"] > 0) == ("open", True)
+    assert "prompts name the RETRIES that are left" in told.why
+    assert "RETRIES" not in counterfactual([rehearse("r", runs[0])], base).why

@@ -45,6 +45,8 @@ STOPPED = {
     "money": "the budget of dollars is used up",
 }
 """Why a campaign stopped, as it is printed; another reason is printed as it is."""
+BUDGETS = {"runs": " --budget-runs N", "tokens": " --budget-tokens N", "money": " --budget-usd N"}
+"""What more of a budget that was used up is given with."""
 
 
 @click.group()
@@ -73,6 +75,7 @@ def propose(
 ) -> int:
     """Propose candidates for SPEC from recorded runs. Changes nothing."""
     from spak.cli import outer_runs
+    from spak.runner.views.report import plural
 
     base = outer_runs.text_of(spec)
     training = outer_runs.training(runs or common.runs_dir(runs_dir), folder)
@@ -95,6 +98,8 @@ def propose(
             common.out(f"   {op}")
     if not found:
         common.say("no finding of a run of this spec has an edit\nnext: spak analyze")
+    if training.withheld and folder is None:
+        common.say(f"{plural(len(training.withheld), 'run')} of cases withheld: name the suite (--suite DIR)")
     return 0
 
 
@@ -218,11 +223,10 @@ def campaign(
             common.say("\n".join(wrong) or "every verdict follows from the ledger")
         return 1 if wrong else 0
     if named is not None:
-        common.fixed_by_plan(
-            *("spec", "folder", "proposer", "candidates", "pairs"),
-            *("budget_runs", "budget_tokens", "budget_usd", "margin"),
-        )
+        common.fixed_by_plan("spec", "folder", "proposer", "candidates", "pairs", "margin")
         made = Campaign.read(place, named)
+        given = {"runs": budget_runs, "tokens": budget_tokens, "cost_nanousd": int((budget_usd or 0.0) * 1e9)}
+        made.take_more(place, {name: value for name, value in given.items() if value})
     elif spec is None:
         raise UsageError("usage.arguments", "no SPEC", "spak outer campaign a.spak --suite DIR")
     else:
@@ -268,6 +272,8 @@ def campaign(
     else:
         counts = ", ".join(f"{count} {word}" for word, count in made.counts().items())
         common.out(f"campaign {made.name}: {counts}; stopped: {STOPPED.get(why, why)}")
+    if why in BUDGETS:
+        common.say(f"next: spak outer campaign --resume {made.name}{BUDGETS[why]}")
     if why in ("interrupted", outer_runs.PAUSED):
         return _left_open(made, why)
     return 0 if made.counts().get("fit") else 1

@@ -164,7 +164,8 @@ def _write_junit(held: Session, name: str, file: Path, code: int) -> int:
     """Write the report; what the run was shown as is printed already, so a failure is said beside it."""
     from spak.runner.views.junit import junit
 
-    text = junit(name, (record for record, _ in held.run.ledger.read()))
+    ledger = held.run.ledger
+    text = junit(name, (record for record, _ in ledger.read()), blobs=ledger.blobs)
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -275,6 +275,15 @@ class Campaign:
         elif kind == "verdict":
             mine.verdict, mine.why = body["verdict"], body["why"]
 
+    def take_more(self, root: Path, limits: Mapping[str, int]) -> None:
+        """Put these limits, in all, in the place of those before; a limit that is not named holds on.
+
+        Raises: LedgerError `ledger.busy` when another process runs the campaign.
+        """
+        if any(getattr(self.plan, name) != value for name, value in limits.items()):
+            with self.writing(root) as writer:
+                writer.put("budget", limits)
+
     @contextmanager
     def writing(self, root: Path) -> Iterator[Writer]:
         """Hold the ledger. Raises: LedgerError `ledger.busy` when another process runs the campaign."""

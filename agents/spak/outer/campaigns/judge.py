@@ -278,7 +278,13 @@ def counterfactual(rehearsals: Sequence[Rehearsal], text: str) -> Stage:
         gain = f"{saved['steps']} steps, {saved['tokens']} tokens saved"
         summary = f"{len(found)} recorded runs, nothing unknown: {gain}"
         return Stage("counterfactual", "pass", summary, sums)
-    return Stage("counterfactual", "open", f"coverage {100 * sums['coverage']:.0f} %", sums)
+    why = f"coverage {100 * sums['coverage']:.0f} %"
+    if any(item.retries for item in usable):
+        why += (
+            "; prompts name the RETRIES that are left, which it changes: what a model would answer after the "
+            "first fail is unknown, and fresh pairs have to show it"
+        )
+    return Stage("counterfactual", "open", why, sums)
 
 
 def _golden(pairs: Sequence[Pair]) -> Stage:

@@ -65,6 +65,8 @@ class Replayed:
     problem: str = ""
     tasks: Mapping[str, Outcome | None] = field(default_factory=dict)
     """How each task of the candidate was left; None where the replay does not know."""
+    retries: bool = False
+    """Whether it is unknown from a question on, in a task that has other RETRIES under the candidate."""
 
     @property
     def coverage(self) -> float:
@@ -190,7 +192,15 @@ class _Walk:
             before.tokens - state.r2 if whole else 0,
             before.cost_nanousd - state.r7.cost if whole else 0,
             tasks=settled(self.rules.program, self.outcomes.found, "" if whole else state.r0.task),
+            retries=not whole and self.other_retries(),
         )  # fmt: skip
+
+    def other_retries(self) -> bool:
+        """Whether the question that is open belongs to a task whose RETRIES differ: its prompt names them."""
+        effect, before = self.state.r6, Rules.of(self.rehearsed.genesis).program.tasks
+        if effect is None or effect.cls != "ask" or effect.task not in before:
+            return False
+        return before[effect.task].retries != self.rules.program.tasks[effect.task].retries
 
 
 def _key(effect: Effect) -> str:
@@ -228,5 +238,5 @@ def total(found: Sequence[Replayed]) -> dict[str, Any]:
 def to_json(found: Replayed) -> dict[str, Any]:
     """The result as records have it; its tasks are counted over all runs (task_outcomes.py)."""
     body = {**asdict(found), "coverage": found.coverage}
-    del body["tasks"]
+    del body["tasks"], body["retries"]
     return body

@@ -1,50 +1,66 @@
-"""A run as JUnit XML, for CI: a test for each time that a task ended, and one for the whole run. Pure."""
+"""A run as JUnit XML, for CI: a test for each time that a step ended, and one for the whole run. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from xml.sax.saxutils import quoteattr
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
 
+from spak.errors import LedgerError
+from spak.ports import Blobs
 from spak.records import Kind, Record
+from spak.runner.blobs import expand
+from spak.runner.views import causes
 
 _NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 """Characters that XML cannot hold. Source: XML 1.0, section 2.2."""
 FAILED = frozenset({"fail", "timeout"})
 """Signals with which a task did not do what it was to do."""
+LAST_LINES, LAST_LETTERS = 20, 2_000
+"""The most of a failed step's output that a test shows."""
 
 
-def junit(name: str, records: Iterable[Record]) -> str:
-    """`name` is the spec's. Refused, cancelled and unfinished runs are errors; times in s."""
-    cases: list[str] = []
-    failures = errors = 0
-    visits: Counter[str] = Counter()
+def junit(name: str, records: Iterable[Record], url: str = "", blobs: Blobs | None = None) -> str:
+    """`name` is the spec's, `url` the run's address, `blobs` has the texts that records only refer to.
+
+    Failures and errors are there exactly where the run did not succeed: a fail that the spec has an edge for
+    is output of its test then. Refused, cancelled and unfinished runs are errors; times in s.
+    """
+    visits: list[tuple[str, int, str, str]] = []
+    many: Counter[str] = Counter()
     began = last = first = 0
-    end: Record | None = None
+    trail, out = causes.Trail(), ""
     for record in records:
         first = first or record.at
         began, last = began or record.at, record.at
+        trail.feed(record)
+        if record.kind == Kind.ACT and "out" in record.body:
+            out = _last_lines(record.body["out"], blobs)
         if record.kind == Kind.ROUTE and record.body.get("signal"):
-            visits[record.task] += 1
-            many = f" #{visits[record.task]}" if visits[record.task] > 1 else ""
+            test = f"{record.task}.{record.step}"
+            many[test] += 1
+            test += f" #{many[test]}" if many[test] > 1 else ""
             signal = str(record.body["signal"])
-            bad = signal in FAILED
-            failures += bad
-            code = str(record.body.get("code") or signal)
-            inside = _element("failure", signal, code) if bad else ""
-            cases.append(_case(name, record.task + many, last - began, inside))
-            began = record.at
-        elif record.kind == Kind.END:
-            end = record
-    state = str(end.body["state"]) if end is not None else "not ended"
-    words = ", ".join(map(str, (end.body.get("codes") or ()) if end is not None else ())) or state
-    if state == "failed":
-        failures, inside = failures + 1, _element("failure", state, words)
-    elif state != "succeeded":
-        errors, inside = errors + 1, _element("error", state, words)
-    else:
-        inside = ""
-    cases.append(_case(name, "the run", last - first, inside))
+            failed = signal if signal in FAILED else ""
+            why = _why(trail, str(record.body.get("code") or signal), out) if failed else ""
+            visits.append((test, last - began, failed, why))
+            began, out = record.at, ""
+    state = str(trail.end.body["state"]) if trail.end is not None else "not ended"
+    codes = ", ".join(map(str, trail.end.body.get("codes") or ())) if trail.end is not None else ""
+    cause = trail.sentence() if visits else ""  # whoever may not see the text gets no routes and no cause
+    good = state == "succeeded"
+    cases = [
+        _case(
+            name, test, ms, "" if not failed else _output(why) if good else _element("failure", failed, why)
+        )
+        for test, ms, failed, why in visits
+    ]
+    failures = 0 if good else sum(bool(failed) for _, _, failed, _ in visits) + (state == "failed")
+    errors = int(state not in ("succeeded", "failed"))
+    about = "\n".join(filter(None, (codes or state, cause, url)))
+    whole = _element("error" if errors else "failure", state, about)
+    cases.append(_case(name, "the run", last - first, (_output(url) if url else "") if good else whole))
     head = (
         f'<testsuite name={_attr(name)} tests="{len(cases)}" failures="{failures}" errors="{errors}" '
         f'time="{(last - first) / 1000:.3f}">'
@@ -53,12 +69,42 @@ def junit(name: str, records: Iterable[Record]) -> str:
     return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
 
 
+def _why(trail: causes.Trail, code: str, out: str) -> str:
+    """The step that failed, its exit code or what its check says, the code, and the last lines of output."""
+    if not trail.failures:
+        return code
+    found = trail.failures[-1]
+    step = f"step {found.step}" if found.step and found.name != causes.CHECK else found.name
+    first = ": ".join(filter(None, (step, found.why))) + f" [{code}]"
+    return f"{first}\n{out}" if out else first
+
+
+def _last_lines(out: Any, blobs: Blobs | None) -> str:
+    """The end of an output; of one that is a blob which nobody gives, what the record has of it."""
+    if isinstance(out, Mapping):
+        try:
+            out = expand(out, blobs) if blobs is not None else out.get("tail") or out.get("head", "")
+        except LedgerError:
+            out = out.get("tail") or out.get("head", "")
+    return "\n".join(str(out).strip().splitlines()[-LAST_LINES:])[-LAST_LETTERS:]
+
+
 def _case(name: str, task: str, ms: int, inside: str) -> str:
     return f'<testcase classname={_attr(name)} name={_attr(task)} time="{ms / 1000:.3f}">{inside}</testcase>'
 
 
-def _element(kind: str, type_: str, message: str) -> str:
-    return f"<{kind} type={_attr(type_)} message={_attr(message)}/>"
+def _element(kind: str, type_: str, text: str) -> str:
+    """The first line as the message, the whole as the text."""
+    message = text.partition("\n")[0]
+    return f"<{kind} type={_attr(type_)} message={_attr(message)}>{_text(text)}</{kind}>"
+
+
+def _output(text: str) -> str:
+    return f"<system-out>{_text(text)}</system-out>"
+
+
+def _text(text: str) -> str:
+    return escape(text.translate(_NO_XML))
 
 
 def _attr(text: str) -> str:
