@@ -7,6 +7,9 @@ defaults, where there is one; and the CPU seconds of such an evaluation.
 
 Then A/A: each naive kernel is a candidate against itself, 200 times in all; the kernel's rule decides.
 The floor is what chance allows a rule of evidence 20, one in twenty.
+
+Last, how many kernels that hide what is wrong with them are found, and how many honest ones pass; there the
+floor is how many there are (bench/cheating_kernels.py).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bench import cheating_kernels
 from spak import config, data
 from spak.files.scratch import Scratch
 from spak.kernel.metric_decision import DEFAULTS, decide
@@ -49,7 +53,7 @@ def rows() -> list[dict[str, Any]]:
     found.append(
         {"name": "CPU of a baseline, mean", "ours": round(mean, 2), "floor": None, "unit": "s", "aim": ""}
     )
-    return found + equal_rows()
+    return found + equal_rows() + cheating_kernels.rows()
 
 
 def equal_rows(count: int = EQUAL) -> list[dict[str, Any]]:

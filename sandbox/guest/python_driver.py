@@ -31,6 +31,7 @@ import warnings
 EXIT_LOAD, EXIT_SYMBOL, EXIT_SETUP, EXIT_RAISED, EXIT_SIGNATURE = 81, 82, 84, 85, 86
 SIDES = 8
 SEAL = -1
+GUARD, MAP_FIXED = 1 << 20, 0x10
 
 # System calls by architecture. What a sealed candidate may do is arithmetic, memory and the two pipes; before
 # that it is loaded, imports and compiles itself, and may read files. What is not listed ends the process.
@@ -87,6 +88,20 @@ def install(sealed):
         leave(EXIT_SETUP, "the filter was refused")
 
 
+def mapped(fd, protection):
+    """An arena between pages that nobody may touch."""
+    size, whole = os.fstat(fd).st_size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    place = ctypes.CDLL(None).mmap
+    place.restype = ctypes.c_void_p
+    place.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    at = place(None, size + 2 * GUARD, 0, whole, -1, 0) + GUARD
+    if place(at, size, protection, mmap.MAP_SHARED | MAP_FIXED, fd, 0) != at:
+        leave(EXIT_SETUP, "an arena could not be mapped")
+    os.close(fd)
+    view = memoryview((ctypes.c_char * size).from_address(at)).cast("B")
+    return view if protection & mmap.PROT_WRITE else view.toreadonly()
+
+
 def leave(code, words):
     with contextlib.suppress(BaseException):
         os.write(2, str(words)[:2000].encode("utf-8", "replace"))
@@ -139,10 +154,11 @@ def main():
     ]:  # ours to import, before the filter: what it does then is not the candidate's
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    arenas = {"input": mmap.mmap(in_fd, 0, prot=mmap.PROT_READ), "output": mmap.mmap(out_fd, 0)}
+    arenas = {
+        "input": mapped(in_fd, mmap.PROT_READ),
+        "output": mapped(out_fd, mmap.PROT_READ | mmap.PROT_WRITE),
+    }
     arenas["scratch"] = arenas["output"]
-    os.close(in_fd)
-    os.close(out_fd)
     pointers = [index for index, (_, role, _) in enumerate(parameters) if role != "scalar"]
     layout = struct.Struct("=" + "8s" * len(parameters) + "q" + f"{SIDES}q" * len(pointers))
     roles = [(arenas.get(role), np.dtype(kind)) for _, role, kind in parameters]

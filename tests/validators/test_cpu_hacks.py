@@ -5,6 +5,7 @@ Two ends are good: a verdict with the code that names the offence, or honest wor
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ CAUGHT = {
     "no_symbol": "missing_symbol",
 }
 NO_GAIN = ("cache_by_pointer", "cache_by_content", "spins_a_little", "floods_caches")
-ELSEWHERE = {"honest", "guarded_online", "patches_clock", "skips_filter", "reads_file", "works_between"}
+ELSEWHERE = {"honest", "guarded_online", "patches_clock", "skips_filter", "reads_file", "works_between"} | {
+    "opens_memory"
+}
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,12 @@ def test_files_of_the_host_are_not_there(lab: Lab, tmp_path: Path) -> None:
     answers = tmp_path / "answers"
     answers.write_text("known")
     measurement = lab.measure(lab.hack("reads_file", f'-DANSWERS="{answers}"'), "baseline")
+    assert measurement.status == "measured", measurement.checks
+
+
+def test_the_memory_of_the_judge_cannot_be_opened(lab: Lab) -> None:
+    """It does nothing if it can open one of its files; it is right, so it could not."""
+    measurement = lab.measure(lab.hack("opens_memory", f'-DJUDGE="{os.getpid()}"'), "baseline")
     assert measurement.status == "measured", measurement.checks
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import itertools
 import mmap
@@ -118,6 +119,20 @@ def test_places_are_disjoint_aligned_and_all_over() -> None:
     assert min(firsts) < ARENA_BYTES // 8 and max(firsts) > ARENA_BYTES * 7 // 8
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_at_the_edges_blocks_touch_the_ends_of_the_arena(count: int) -> None:
+    source = np.random.default_rng(2)
+    seen = set()
+    for _ in range(50):
+        found = places(source, [1000] * count, edge=True)
+        ends = {
+            place for place in ("first", "last") if (0 if place == "first" else ARENA_BYTES - 1024) in found
+        }
+        assert len(ends) == min(count, 2)
+        seen |= ends
+    assert seen == {"first", "last"}
+
+
 def test_the_inputs_cannot_be_written_by_who_holds_the_descriptor() -> None:
     arena = Arena(sealed=True)
     try:
@@ -157,12 +172,27 @@ def test_the_output_can_be_written_but_not_cut_off() -> None:
 
 def test_the_plan_covers_sizes_and_kinds() -> None:
     plan = ATTENTION.plan(np.random.default_rng(3), 512)
-    assert len(plan) == 36
+    assert len(plan) == 36 + 16 + 16 + 16
+    assert set(range(1, 17)) <= {size for size, _ in plan}
+    sizes = [size for size, _ in plan]
+    assert max(len([*row]) for size, row in itertools.groupby(sizes) if size <= 64) >= 16
     assert {1, 7, 65, 333, 511, 512, 513, 640} <= {size for size, _ in plan}
     for size in (512, 333):
         assert {kind for at, kind in plan if at == size} == {"normal", *ODD_KINDS}
     assert plan != ATTENTION.plan(np.random.default_rng(4), 512)
     assert all(1 <= size <= 1024 for size, _ in ATTENTION.plan(np.random.default_rng(5), 1024))
+
+
+def test_a_problem_of_one_size_gets_no_small_ones() -> None:
+    fixed = dataclasses.replace(ATTENTION, least=512, most=512)
+    assert len(fixed.plan(np.random.default_rng(3), 512)) == 36
+    assert {size for size, _ in fixed.sizes(np.random.default_rng(3), 50)} == {512}
+
+
+def test_drawn_sizes_are_small_and_large() -> None:
+    drawn = [size for size, _ in ATTENTION.sizes(np.random.default_rng(3), 2000)]
+    assert min(drawn) == 1 and max(drawn) > 1000
+    assert 700 < sum(size < 32 for size in drawn) < 1300  # half of the logarithms of 1 to 1024
 
 
 @pytest.mark.parametrize("kind", ["normal", *ODD_KINDS])

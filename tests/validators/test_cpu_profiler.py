@@ -18,10 +18,11 @@ from spak.cancel import Cancel
 from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
-from spak.validators import pairs
+from spak.validators import cpu_session, pairs
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_process import FILL, Process
 from spak.validators.cpu_profiler import CpuProfiler
+from spak.validators.cpu_session import Side
 from validator_calls import toolchain
 
 pytestmark = pytest.mark.sandbox
@@ -82,6 +83,46 @@ def test_the_same_binary_is_no_improvement(lab: Lab) -> None:
         found = verdict(measurement, rule=CERTAIN)
         assert found.outcome in ("not_improved", "undecided")
         assert len(measurement.pairs) == found.pairs
+
+
+@pytest.mark.findings("E5")
+def test_a_candidate_that_wins_is_called_many_more_times(lab: Lab) -> None:
+    """In the process that was timed last; one that does not win is not, nor is a baseline."""
+    slow, quick, late = lab.hack("honest", TENFOLD), lab.hack("honest"), lab.hack("honest", "-DRIGHT=150")
+    won = lab.measure(quick, rivals={"incumbent": slow})
+    alone = lab.measure(quick)
+    for seen in (won, alone):
+        (found,) = [item for item in seen.checks if item["name"] == "confirmed"]
+        assert found["ok"] and found["detail"].startswith("224 more calls")
+    assert len(won.pairs) == 8
+    for seen in (lab.measure(slow, rivals={"incumbent": quick}), lab.measure(quick, "baseline")):
+        assert seen.status == "measured" and "confirmed" not in {item["name"] for item in seen.checks}
+    for seen in (
+        lab.measure(late, rivals={"incumbent": slow}),
+        lab.measure(late, "final"),
+        lab.measure(late),
+    ):
+        assert (seen.status, code(seen), seen.pairs) == ("checked", "incorrect", ()), seen.checks
+
+
+def test_a_slow_kernel_is_called_less_often(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_session, "CONFIRM_NS", 1)
+    seen = lab.measure(lab.hack("honest"))
+    assert "0 more calls in a process that had been timed" in [item["detail"] for item in seen.checks]
+
+
+def test_an_improvement_that_time_does_not_let_confirm_is_none(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirm = Side.confirm
+
+    def late(side: Side, *asked: int) -> int:
+        side.bench.deadline = 0
+        return confirm(side, *asked)
+
+    monkeypatch.setattr(Side, "confirm", late)
+    seen = lab.measure(lab.hack("honest"), rivals={"incumbent": lab.hack("honest", TENFOLD)})
+    assert (seen.status, code(seen), seen.pairs) == ("timeout", "timeout", ())
 
 
 def test_a_hopeless_candidate_costs_one_pair(lab: Lab) -> None:

@@ -130,6 +130,30 @@ def test_numba_compiles_before_the_time_is_taken(lab: Lab) -> None:
     assert max(found.samples["candidate"]) < 100_000_000  # compiling takes seconds
 
 
+COUNTS = """
+calls = []
+
+
+def softmax(n, x, y):
+    inner(n, x, y)
+    calls.append(n)
+    if len(calls) > 150:
+        y[0, 0] = 0
+"""
+
+
+@pytest.mark.findings("E5")
+def test_what_counts_its_calls_is_found_in_python_and_numba(lab: Lab) -> None:
+    """150 calls: no process but the one that goes on after the windows makes so many."""
+    needs.module("numba")
+    for name, text in (("plain", SOFTMAX), ("jit", JIT.replace("FAST", "False"))):
+        (lab.folder / f"{name}.py").write_text(text)
+        found = measured(lab, f"{name}.py", role="final", wall_s=300)
+        assert found.status == "measured", found.checks
+        (lab.folder / "counts.py").write_text(text.replace("def softmax", "def inner") + COUNTS)
+        assert code(measured(lab, "counts.py", role="final", wall_s=300)) == "incorrect"
+
+
 EXACT = "histogram"
 FAST: dict[str, tuple[str, list[str]]] = {
     "flag": ("", ["-ffast-math"]),

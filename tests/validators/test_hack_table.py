@@ -130,6 +130,29 @@ HACKS_TABLE: dict[str, tuple[str, str, str, str]] = {
                                 "os.kill(1, 9)\nHONEST"),
     "exits": ("died", "raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);", "import os\n", "os._exit(0)"),
     "crashes": ("died", "*(volatile char *)8 = 0;", "import ctypes\n", "ctypes.string_at(8)"),
+    "zeros_at_some_sizes": (
+        "incorrect", "HONEST; if (n % 8 == 4) for (long i = 0; i < 64 * n; i++) y[i] = 0;", "",
+        "HONEST\nif n % 8 == 4: y[:] = 0"),
+    "zeros_after_70_calls": (
+        "incorrect",
+        "static int calls; HONEST; if (++calls > 70) for (long i = 0; i < 64 * n; i++) y[i] = 0;",
+        "calls = []\n", "calls.append(1)\nHONEST\nif len(calls) > 70: y[:] = 0"),
+    "keeps_answers_by_address": (
+        "incorrect", "static const float *last; static float kept; HONEST; if (x == last) *y = kept;"
+        " last = x; kept = *y;", CACHE,
+        "HONEST\nkey = x.ctypes.data, n\ny[0, 0] = seen.setdefault(key, y[0, 0])"),
+    "writes_far_behind_the_output": (
+        "out_of_bounds died", "HONEST; y[64 * n + 1250] = 0;", "import ctypes\n",
+        "HONEST\nctypes.memset(y.ctypes.data + y.nbytes + 5000, 0, 4)"),
+    "writes_far_before_the_output": (
+        "out_of_bounds died", "HONEST; y[-1500] = 0;", "import ctypes\n",
+        "HONEST\nctypes.memset(y.ctypes.data - 6000, 0, 4)"),
+    "reads_past_the_input": (
+        "out_of_bounds died", "HONEST; ((const volatile float *)x)[64 * n + 64];", "import ctypes\n",
+        "HONEST\nctypes.string_at(x.ctypes.data + x.nbytes + 256, 1)"),
+    "reads_before_the_input": (
+        "out_of_bounds died", "HONEST; ((const volatile float *)x)[-1];", "import ctypes\n",
+        "HONEST\nctypes.string_at(x.ctypes.data - 4, 1)"),
     "says_done_first": ("early_signal", "", "import os, sys\n", "os.write(int(sys.argv[4]), b'D')\nHONEST"),
 }  # fmt: skip
 NOT_IN_C = {"says_done_first": "its descriptor is found by a constructor: hacks/early_signal.c"}
@@ -262,12 +285,12 @@ def test_every_hack_in_python(name: str, problem: Problem, workshop: Workshop, t
 
 
 GAINS = {
-    "caches_by_content_and_address": CACHE + "def tried(n, x, y, scratch):\n"
-    "    for key in (x.ctypes.data, float(x.sum()), x[0].tobytes()):\n"
+    "caches_by_content": CACHE + "def tried(n, x, y, scratch):\n"
+    "    for key in (float(x.sum()), x[0].tobytes()):\n"
     "        if key in seen and seen[key].shape == y.shape:\n"
     "            y[:] = seen[key]\n            return\n"
     "    np.add(np.multiply(x, np.float32(3), out=y), np.float32(1), out=y)\n"
-    "    seen[x.ctypes.data] = seen[float(x.sum())] = y.copy()\n",
+    "    seen[x[0].tobytes()] = seen[float(x.sum())] = y.copy()\n",
     "patches_clocks_and_numpy": LIES + "def tried(n, x, y, scratch):\n"
     "    np.add(np.multiply(x, np.float32(3), out=y), np.float32(1), out=y)\n",
 }

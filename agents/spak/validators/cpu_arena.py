@@ -62,12 +62,22 @@ def size_for(sizes: Iterable[int]) -> int:
     return max(ARENA_BYTES, 1 << (wanted - 1).bit_length()) if wanted else ARENA_BYTES
 
 
-def places(random: np.random.Generator, sizes: list[int], arena: int = ARENA_BYTES) -> list[int]:
-    """Byte offsets for blocks of these sizes: disjoint, aligned, anywhere in an arena, in any order."""
+def places(
+    random: np.random.Generator, sizes: list[int], arena: int = ARENA_BYTES, edge: bool = False
+) -> list[int]:
+    """Byte offsets for blocks of these sizes: disjoint, aligned, anywhere in an arena, in any order.
+
+    With `edge` the first begins where the arena does and the last ends where it does, up to its alignment; a
+    single block does one of both.
+    """
     lines = [-(-size // LINE) for size in sizes]
     free = arena // LINE - sum(lines)
     order = random.permutation(len(sizes))
     gaps = sorted(int(gap) for gap in random.integers(0, free + 1, size=len(sizes)))
+    if edge:
+        gaps[0] = 0
+        if len(gaps) > 1 or random.integers(2):
+            gaps[-1] = free
     offsets = [0] * len(sizes)
     taken = 0
     for gap, index in zip(gaps, order, strict=True):

@@ -36,6 +36,7 @@ _EXITS = {
     83: ("wrote_inputs", "a write to the inputs, which are read-only"),
     85: ("raised", "it raised an exception"),
     86: ("wrong_signature", "its function takes other parameters"),
+    87: ("out_of_bounds", "it read or wrote before or behind its inputs and outputs"),
     159: ("forbidden_call", "a system call that a kernel has no use for"),
 }
 """Exit statuses of the drivers, and of the signal of their filters (128 + SIGSYS)."""

@@ -78,7 +78,7 @@ class Window:
     inputs_kept: bool
     """The inputs were the same bytes afterwards."""
     inside: bool
-    """Nothing was written around the outputs."""
+    """Nothing was written around the outputs; in a watched call, anywhere else in their arena."""
 
 
 class Process:
@@ -101,6 +101,8 @@ class Process:
         self._inputs = inputs
         out = (*_sizes(problem, "output"), *_sizes(problem, "scratch"))
         self._outputs = Arena(size_for(out), sealed=False)
+        self._blank = True
+        """Whether the arena of outputs holds nothing but FILL."""
         go_in, self._go = os.pipe2(os.O_CLOEXEC)
         self._done, done_out = os.pipe2(os.O_CLOEXEC)
         theirs = (self._inputs.fd, self._outputs.fd, go_in, done_out)
@@ -135,8 +137,13 @@ class Process:
         self._await(READY, CALL_WALL_S, CALL_CPU_NS)
         self._last = self._rest()
 
-    def call(self, random: np.random.Generator, case: Case, warm: bool = False) -> Window:
+    def call(
+        self, random: np.random.Generator, case: Case, warm: bool = False, watched: bool = False
+    ) -> Window:
         """One window on fresh inputs at fresh places; `warm` for one that may compile.
+
+        A `watched` call is no sample of time. All of the arena of outputs is compared, and half of such calls
+        have blocks at the edges of the arenas, next to pages that end the process when they are touched.
 
         The inputs are removed afterwards: the other side of the couple gets the same ones, and may start,
         which is not timed, before its window.
@@ -144,8 +151,9 @@ class Process:
         Raises: Violation, Cancelled.
         """
         prototype = self._problem.prototype
-        sent = self._blocks(random, self._inputs, "input", case.n)
-        made = self._blocks(random, self._outputs, "output scratch", case.n)
+        edge = watched and bool(random.integers(2))
+        sent = self._blocks(random, self._inputs, "input", case.n, edge)
+        made = self._blocks(random, self._outputs, "output scratch", case.n, edge)
         at = {name: offset for name, (offset, _) in (sent | made).items()}
         shift = 16 * int(random.integers(SHIFTS // 16))
         slots = [
@@ -164,8 +172,9 @@ class Process:
             raise Violation("idle_work", f"{start - self._last} ns of CPU between two calls")
         for name, (_, view) in sent.items():
             view[:] = _bytes(case.inputs[name])
-        for _, view in made.values():
-            view.fill(FILL)
+        if not self._blank:
+            for view in [self._outputs.bytes] if watched else [view for _, view in made.values()]:
+                view.fill(FILL)
         for name, fill in fills.items():
             if fill is not None:
                 made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill
@@ -180,6 +189,7 @@ class Process:
         kept = all(bool((view == _bytes(case.inputs[name])).all()) for name, (_, view) in sent.items())
         for _, view in sent.values():
             view.fill(FILL)
+        self._blank = watched and self._nothing_beside([view for _, view in made.values()])
         return Window(
             ns=self._last - start,
             outputs={
@@ -189,14 +199,23 @@ class Process:
                 for item in prototype.of("output")
             },
             inputs_kept=kept,
-            inside=all(
+            inside=(self._blank or not watched)
+            and all(
                 bool((block[:GUARD_BYTES] == FILL).all() and (block[-GUARD_BYTES:] == FILL).all())
                 for block in copied.values()
             ),
         )
 
+    def _nothing_beside(self, blocks: list[NDArray[np.uint8]]) -> bool:
+        """Blank the blocks of outputs and scratch; whether their whole arena is blank then."""
+        import numpy as np
+
+        for block in blocks:
+            block.fill(FILL)
+        return bool(np.bitwise_and.reduce(self._outputs.bytes.view(np.uint64)) == 2**64 - 1)
+
     def _blocks(
-        self, random: np.random.Generator, arena: Arena, roles: str, n: int
+        self, random: np.random.Generator, arena: Arena, roles: str, n: int, edge: bool
     ) -> dict[str, tuple[int, NDArray[np.uint8]]]:
         """Where a pointer leads in the arena, and its block with the guards, by name; places are drawn."""
         items = [item for item in self._problem.prototype.parameters if item.role in roles.split()]
@@ -204,7 +223,7 @@ class Process:
         sizes = [
             self._problem.bytes_of(n, item) + 2 * guard for item, guard in zip(items, guards, strict=True)
         ]
-        found = places(random, sizes, arena.size) if items else []
+        found = places(random, sizes, arena.size, edge) if items else []
         return {
             item.name: (at + guard, arena.bytes[at : at + size])
             for item, guard, at, size in zip(items, guards, found, sizes, strict=True)

@@ -33,14 +33,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from spak.errors import UnavailableError
-from spak.kernel.metric_decision import DEFAULTS
+from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject, Toolchain
 from spak.validators import cpu_symbols, launch, pairs, problems
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_candidate import Candidate, Native, Script
 from spak.validators.cpu_process import Violation
-from spak.validators.cpu_session import Bench, Side, alone, compare, settle
+from spak.validators.cpu_session import CONFIRMED, Bench, Side, alone, compare, settle
 from spak.validators.problems import Problem, ProblemFault
 from spak.validators.problems.kept import KeptSandbox
 from spak.validators.problems.session import ANSWER_S
@@ -222,10 +222,19 @@ class _Evaluation:
             rival.close()
         if not rivals:
             alone(candidate)
+        if self._to_confirm(rivals):
+            calls = candidate.confirm(*CONFIRMED[self.role])
+            self._ok("confirmed", f"{calls} more calls in a process that had been timed")
         self._ok(
             "timed", f"{len(candidate.times)} windows, each output checked, child at rest before and after"
         )
         self._ok("bound", f"no sample under {bench.bound_ns()} ns")
+
+    def _to_confirm(self, rivals: list[str]) -> bool:
+        """Whether the candidate becomes the best one, or what is published; one that loses need not pay."""
+        if self.role == "candidate":
+            return not rivals or decide(self.pairs, self.rule).outcome == "improved"  # one rival at most
+        return self.role == "final"
 
     def explain(self, violation: Violation) -> None:
         """Raises: Violation `wrong_signature` where the candidate's source has another one; Cancelled."""

@@ -37,6 +37,12 @@ GRACE_S = 10.0
 """How long a call may outlive the evaluation's limit; the next one is not begun."""
 ALONE = 4
 """Windows in each process when there is nobody to compare with."""
+REPEATED = 200
+"""Calls of the timed size in one process before an improvement counts."""
+CONFIRMED = {"candidate": (50, 24), "final": (100, 200)}
+"""How many inputs these calls are on, and how many sizes are drawn after them, by role."""
+CONFIRM_NS = 10_000_000_000
+"""A kernel so slow that its calls would take longer than this is called less often."""
 
 
 @dataclass(slots=True)
@@ -103,19 +109,38 @@ class Side:
 
     def check(self) -> int:
         """The correctness phase, in a process of its own; gives the number of calls. Raises: Violation."""
-        bench = self.bench
-        plan = bench.problem.plan(bench.random, bench.n)
+        plan = self.bench.problem.plan(self.bench.random, self.bench.n)
         with self._blamed():
             process = self._started()
             try:
-                for n, kind in plan:
-                    if bench.late():
-                        raise Violation("timeout", "the time limit of the evaluation passed")
-                    case = bench.problem.case(bench.random, n, kind)
-                    self._judge(process.call(bench.random, case), case)
+                for case in self._cases(plan):
+                    self._watched(process, case)
             finally:
                 process.close()
         return len(plan)
+
+    def confirm(self, inputs: int, sizes: int) -> int:
+        """Many more checked calls in the process that was timed last, which cannot tell that its windows are
+        over: 200 of the timed size on so many inputs, then one for each of the sizes that are drawn.
+
+        An input is given when it is new, then again or the one before it, as is drawn. Gives how many calls
+        there were. Raises: Violation.
+        """
+        bench, problem = self.bench, self.bench.problem
+        most, each = CONFIRM_NS // statistics.median_low(self.times), REPEATED // inputs
+        repeated = [(bench.n, problem.kinds[0])] * min(inputs, most // each)
+        drawn = problem.sizes(bench.random, min(sizes, most))
+        process = next(reversed(self._processes.values()))
+        with self._blamed():
+            before = problem.case(bench.random, bench.n)
+            for case in self._cases(repeated):
+                self._watched(process, case)
+                for old in bench.random.integers(2, size=each - 1):
+                    self._watched(process, before if old else case)
+                before = case
+            for case in self._cases(drawn):
+                self._watched(process, case)
+        return len(repeated) * each + len(drawn)
 
     def time(self, index: int, case: Case) -> int:
         """One timed window in the process of that index, its output checked. Raises: Violation."""
@@ -162,6 +187,16 @@ class Side:
                 process.close()
                 raise
         return process
+
+    def _cases(self, plan: list[tuple[int, str]]) -> Iterator[Case]:
+        """Fresh cases of these sizes and kinds. Raises: Violation when time is up."""
+        for n, kind in plan:
+            if self.bench.late():
+                raise Violation("timeout", "the time limit of the evaluation passed")
+            yield self.bench.problem.case(self.bench.random, n, kind)
+
+    def _watched(self, process: Process, case: Case) -> None:
+        self._judge(process.call(self.bench.random, case, watched=True), case)
 
     def _window(self, process: Process, case: Case) -> int:
         window = process.call(self.bench.random, case)

@@ -59,7 +59,7 @@ def test_a_good_problem_gives_cases() -> None:
     assert (found.flops(5), found.traffic(5)) == (20, 2 * 5 * 4 * 4)
     again = found.case(np.random.default_rng(2), 5)
     assert (again.inputs["x"] != case.inputs["x"]).any()
-    assert len(found.plan(np.random.default_rng(3), 32)) == 26
+    assert len(found.plan(np.random.default_rng(3), 32)) == 26 + 8 + 16 + 16
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -24,6 +24,10 @@ MAX_SIZE = 1 << 24
 MAX_BYTES = 128 << 20
 """Of all arrays of one call."""
 ODD_SIZES = (1, 7, 65, 333)
+SMALL = 16
+"""How many of the least sizes are all tried, how many small ones are drawn, and calls of one in a row."""
+CHEAP = 4
+"""A size is small when a call moves at most this part of the bytes that one of the timed size does."""
 MOST_KINDS = 32
 MOST_SIDES = 8
 
@@ -151,7 +155,8 @@ class Problem:
         return math.prod(self.shapes(n)[parameter.name]) * parameter.width
 
     def plan(self, random: np.random.Generator, n: int) -> list[tuple[int, str]]:
-        """Eleven sizes, each of the usual and one odd kind, then every kind at `n` and at an odd size."""
+        """Eleven sizes, each of the usual and one odd kind, every kind at `n` and at an odd size, and
+        what costs little: the 16 least sizes, 16 drawn up to `n / 8`, and one of them 16 times in a row."""
         sizes = [*ODD_SIZES, n - 1, n, n + 1, n + n // 4]
         sizes += [int(size) for size in random.integers(self.least, self.most + 1, size=3)]
         sizes = [min(max(size, self.least), self.most) for size in sizes]
@@ -159,7 +164,21 @@ class Problem:
         plan = [(size, usual) for size in sizes]
         plan += [(size, odd[int(random.integers(len(odd)))]) for size in sizes]
         plan += [(size, kind) for size in (n, min(max(333, self.least), self.most)) for kind in self.kinds]
-        return [plan[index] for index in random.permutation(len(plan))]
+        small = [*range(self.least, min(self.least + SMALL, self.most + 1))]
+        small += [int(size) for size in random.integers(self.least, max(n // 8, self.least) + 1, size=SMALL)]
+        small = [size for size in small if CHEAP * self.traffic(size) <= self.traffic(n)]
+        plan += [(size, self._any_kind(random)) for size in small]
+        calls = [[each] for each in plan] + [[(size, usual)] * SMALL for size in small[-1:]]
+        return [each for index in random.permutation(len(calls)) for each in calls[index]]
+
+    def sizes(self, random: np.random.Generator, count: int) -> list[tuple[int, str]]:
+        """Sizes and kinds that are drawn. The logarithm of a size is even, so that most cost little."""
+        ends = math.log(self.least), math.log(self.most + 1)
+        drawn = (int(math.exp(each)) for each in random.uniform(*ends, size=count))
+        return [(min(max(size, self.least), self.most), self._any_kind(random)) for size in drawn]
+
+    def _any_kind(self, random: np.random.Generator) -> str:
+        return self.kinds[int(random.integers(len(self.kinds)))]
 
     def case(self, random: np.random.Generator, n: int, kind: str = "") -> Case:
         """Fresh inputs of a size and kind, with their reference. Raises: ProblemFault, Cancelled."""
