@@ -252,6 +252,24 @@ RELEASED_LAW = (
 )
 """A release that two people sign, one of them twice."""
 PEOPLE = {name: bytes([number]) * 32 for number, name in enumerate(("alice", "bob"))}
+LONG_TEXTS = """
+AGENT LongTexts LEVEL 2 {
+  START -> a
+  TASK a {
+    step q: llm.query { prompt: "A long text?" output_var: text }
+    step w: tool.write { path: "a.txt" text: "{{text}}" }
+  }
+}
+"""
+"""A long answer that names a secret."""
+
+REFERENCES = """
+AGENT References LEVEL 2 {
+  START -> a
+  TASK a { step l: tool.look { text: { "$text": ["in ", "pieces"] } } }
+}
+"""
+"""A map that looks like a reference of the kernel's own."""
 
 CHECKS_LAW = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
 
@@ -305,6 +323,8 @@ SIDES: Mapping[str, tuple[tuple[int, ...], str, str, Callable[[str, int], str]]]
     "patches": ((2, 3), PATCHES, PERMITS, patches),
     "requests": ((2, 3), REQUESTS, REQUESTS_LAW, lambda task, count: ""),
     "bare": ((4, 5), BARE, BARE_LAW, lambda task, count: ""),
+    "long_texts": ((4, 5), LONG_TEXTS, PERMITS, lambda task, count: "x" * 20_000 + " secret://KEY"),
+    "references": ((4,), REFERENCES, PERMITS, lambda task, count: ""),
     "released": ((4, 5), RELEASED, RELEASED_LAW, lambda task, count: ""),
 }
 """By name: the versions, the spec, the law and who answers."""

@@ -20,6 +20,7 @@ from spak.kernel.observed import Malformed
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, Watchdog
 from spak.kernel.turn import CallTool, EnterStep, Misfit, Move, Turn
+from spak.policy.facts import is_reference
 from spak.policy.history import state as past
 from spak.policy.history.deciding import results
 from spak.policy.history.state import Fed, History
@@ -264,7 +265,7 @@ def _rolled_back(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapp
 
 def _keep_output(turn: Turn, step: Step, value: Any) -> None:
     """Bind what a step gave to the variables that hold it."""
-    kept = value if isinstance(value, str) or render.is_reference(value) else ""
+    kept = value if isinstance(value, str) or is_reference(value) else ""
     if "last_tool_output" in turn.rules.wanted and step.kind != "ask":
         turn.bind("last_tool_output", kept)
     for name in (step.output_var, step.metric):

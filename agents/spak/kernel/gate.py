@@ -457,6 +457,7 @@ def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
     if proposed.act == "tool":
         decides = proposed.decides
         more: dict[str, Any] = {} if decides.long_patches else {"patched": None}
+        more |= {} if decides.whole_texts else {"whole": None}
         uses = {proposed.name: proposed.uses}
         more |= {"git_patches": decides.git_patches, "bare_hosts": decides.bare_hosts}
         world = _world(proposed, seen, declared=uses, **more)

@@ -5,10 +5,11 @@ else, and notes what it could not answer. Looking is not done here: the runner a
 (`spak.runner.observe`), so that a replay sees what the run saw.
 
     questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request],
-                "patches": [reference], "lines": [[command, folder, variables]]}
+                "patches": [reference], "lines": [[command, folder, variables]], "texts": [reference]}
     facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
                 "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code],
-                "patches": [[reference, code, message, [path], [secret], kind of secret]]}
+                "patches": [[reference, code, message, [path], [secret], kind of secret]],
+                "texts": [[reference, bytes, [secret], kind of secret]]}
 
 Members that hold nothing are left out. A path or a pattern may be any text, so it stands in a list and is no
 member's name.
@@ -24,9 +25,9 @@ from spak import canon
 from spak.commandline.findings import Deed, Reading, Use
 from spak.datalog import Request, Session
 from spak.datalog.values import Value, decode, from_json
-from spak.policy.actions import PatchSeen, Seen, World
+from spak.policy.actions import PatchSeen, Seen, TextSeen, World
 
-KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines")
+KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines", "texts")
 TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
 """Why a look at the world may have failed; then there is no permission."""
 
@@ -38,8 +39,8 @@ _UNSEEN = Seen("refused", "", note="not looked at")
 _NO_ROWS: dict[bytes, Any] = {}
 _UNLOOKED: tuple[
     dict[str, Seen], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[bytes, PatchSeen],
-    dict[bytes, Reading],
-] = ({}, {}, {}, {}, {})  # fmt: skip
+    dict[bytes, Reading], dict[bytes, TextSeen],
+] = ({}, {}, {}, {}, {}, {})  # fmt: skip
 """What is known of the world where nobody has looked."""
 
 Questions = Mapping[str, list[Any]]
@@ -58,7 +59,7 @@ class Observed:
         self.facts = facts
         self._asked: dict[str, dict[Any, Any]] = {}
         if not facts:
-            self._paths, self._globs, self._hosts, self._patches, self._lines = _UNLOOKED
+            self._paths, self._globs, self._hosts, self._patches, self._lines, self._texts = _UNLOOKED
             self.rows, self.trouble = _NO_ROWS, ""
             return
         try:
@@ -68,6 +69,7 @@ class Observed:
             self.rows = {canon.dumps(item[0]): item[1] for item in facts.get("rows", ())}
             self._patches = {canon.dumps(item[0]): _patch(item) for item in facts.get("patches", ())}
             self._lines = {canon.dumps(item[0]): _reading(item[1]) for item in facts.get("lines", ())}
+            self._texts = {canon.dumps(item[0]): _text(item) for item in facts.get("texts", ())}
             self.trouble = next((code for code in facts.get("trouble", ())), "")
             if self.trouble and self.trouble not in TROUBLES:
                 self.trouble = "policy.observation"
@@ -86,7 +88,7 @@ class Observed:
             spread=self._spread,
             read=None,
             resolve=self._resolve,
-            **{"patched": self._patched, "line": self._line, **more},
+            **{"patched": self._patched, "line": self._line, "whole": self._whole, **more},
         )
 
     def answer(
@@ -134,6 +136,12 @@ class Observed:
         if name not in self._patches:
             self._ask("patches", name, reference)
         return self._patches.get(name)
+
+    def _whole(self, reference: Mapping[str, Any]) -> TextSeen | None:
+        name = canon.dumps(reference)
+        if name not in self._texts:
+            self._ask("texts", name, reference)
+        return self._texts.get(name)
 
     def _line(self, command: str, folder: str, env: Mapping[str, str]) -> Reading | None:
         asked = [command, folder, dict(env)]
@@ -215,6 +223,18 @@ def _patch(item: Any) -> PatchSeen:
     if not all(type(part) is str for part in (code, message, secret)):
         raise ValueError
     return PatchSeen(code, message, _texts(paths), _texts(names), secret)
+
+
+def text_json(reference: Mapping[str, Any], seen: TextSeen) -> list[Any]:
+    """What was read in a long text, as it is in a record."""
+    return [reference, seen.size, list(seen.names), seen.secret]
+
+
+def _text(item: Any) -> TextSeen:
+    _, size, names, secret = item
+    if type(size) is not int or type(secret) is not str:
+        raise ValueError
+    return TextSeen(size, _texts(names), secret)
 
 
 def _texts(items: Any) -> tuple[str, ...]:

@@ -16,7 +16,18 @@ from spak.kernel.rules import Rules
 ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
 """Outcomes of a tool whose changes are rolled back; a non-zero exit is not one of them."""
 
-NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
+NOT_DONE = (
+    "policy.changed",
+    "secret.unknown",
+    "secret.judged",
+    "secret.long_text",
+    "run.text_too_long",
+    "schema.const",
+    "schema.enum",
+    "schema.max_length",
+    "schema.min_length",
+    "schema.pattern",
+)
 """Why the runner did not do what was permitted."""
 
 REPOSITORY = "workspace.repository"

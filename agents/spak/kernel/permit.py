@@ -14,13 +14,14 @@ from typing import Any, Literal
 from spak import canon
 from spak.kernel import context, fit, render
 from spak.kernel.gate import Judged, ProposedAction, approval_facts, uses_of
-from spak.kernel.memory import Memory, recollect
+from spak.kernel.memory import Memory, length, recollect
 from spak.kernel.observed import Facts, Malformed, merged
-from spak.kernel.rules import refs
+from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, every_ref, refs
 from spak.kernel.situation import moving, situation
 from spak.kernel.state import Counter, Effect, EffectClass, LastTool
 from spak.kernel.turn import EnterStep, Misfit, Move, Turn
 from spak.policy import approval
+from spak.policy.facts import is_reference
 from spak.policy.history import state as past
 from spak.policy.judge import permissible
 from spak.program import Step, Task, Template
@@ -56,6 +57,8 @@ def enter_task(turn: Turn, name: str) -> Move:
         turn.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
         return None
     if isinstance(task.goal, Template):
+        if _too_long(turn, task.goal):
+            return None
         try:
             turn.executive(goal=render.render(task.goal, turn.rules, turn.state))
         except render.Unbound as error:
@@ -71,6 +74,8 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
     spent = turn.exhausted()
     if spent:
         turn.refuse(*spent)
+        return None
+    if _too_long(turn, step.args, task.success, task.invariant):
         return None
     try:
         match step.kind:
@@ -90,6 +95,21 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
         found = fit.r4("shell.not_one_command", "one command", "", str(error))
         return Misfit(task, step, step.name, [found])
     return None
+
+
+def _too_long(turn: Turn, *values: Any) -> bool:
+    """Whether what is to be filled in comes to more than a step may use; then the run is refused."""
+    rules, state, size = turn.rules, turn.state, 0
+    for path in every_ref(values) if rules.decides.whole_texts else ():
+        try:
+            found = render.lookup(path, rules, state)
+        except render.Unbound:
+            continue  # whoever fills it in says so
+        size += length({"size": UNKNOWN_SIZE, **found} if is_reference(found) else found)
+    if size > MAX_FILLED:
+        knob = f"long variables read less often: at most {MAX_FILLED >> 20} MiB together in a step"
+        turn.refuse("run.text_too_long", knob)
+    return size > MAX_FILLED
 
 
 def enter_tool(

@@ -17,6 +17,7 @@ from spak import canon, shell
 from spak.errors import UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
+from spak.policy.facts import is_reference
 from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Task, Template
 
 SHOWN = 80
@@ -93,11 +94,6 @@ def as_text(value: Any) -> Any:
     if type(value) is str or is_reference(value):
         return value
     return canon.dumps(value).decode()
-
-
-def is_reference(value: Any) -> bool:
-    """Whether a value stands for a text that the runner expands."""
-    return isinstance(value, Mapping) and ("$blob" in value or "$text" in value)
 
 
 def number(text: Any, rules: Rules) -> Any:

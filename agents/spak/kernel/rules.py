@@ -31,6 +31,10 @@ KEPT_BYTES = 1 << 20
 """Of rules in first records: what was compiled for them is kept."""
 INLINE = 16_384
 """Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
+MAX_FILLED = 16 << 20
+"""Bytes that the variables of one step come to, each as often as the step reads it."""
+UNKNOWN_SIZE = 1 << 20
+"""Bytes that a blob counts whose reference does not say its size: a measured file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +155,25 @@ def _wanted(program: Program) -> frozenset[str]:
 
 
 def refs(value: Any) -> frozenset[str]:
-    """The path of every Ref in frozen data, found by walking it."""
-    found: set[str] = set()
+    """The path of every Ref in frozen data, each once."""
+    return frozenset(every_ref(value))
+
+
+def every_ref(value: Any) -> list[str]:
+    """The path of every Ref in frozen data as often as it is there, found by walking it."""
+    found: list[str] = []
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, Ref):
-            found.add(item.path)
+            found.append(item.path)
         elif isinstance(item, Mapping):
             stack.extend(item.values())
         elif isinstance(item, (tuple, list)):
             stack.extend(item)
         elif hasattr(item, "__dataclass_fields__"):
             stack.extend(getattr(item, name) for name in item.__dataclass_fields__)
-    return frozenset(found)
+    return found
 
 
 def _reads_memory(program: Program) -> bool:

@@ -74,6 +74,9 @@ def entries(value: ast.MapValue | None, report: Report) -> list[ast.Entry]:
                 "lang.name", f"'{entry.key}' has letters outside ASCII", "use a-z, 0-9, _", entry.start
             )
             continue
+        if entry.key.startswith("$"):
+            hint = "write the text itself; `$blob` and `$text` are how records name long texts"
+            report.error("lang.reference", f"a member can not be called '{entry.key}'", hint, entry.start)
         if entry.default is not None:
             report.error(
                 "lang.value", "a default has no place here", "defaults belong in INPUTS", entry.default

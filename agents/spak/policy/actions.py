@@ -49,6 +49,18 @@ class PatchSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSeen:
+    """What was read in a text that is too long for a record."""
+
+    size: int
+    """Its bytes."""
+    names: tuple[str, ...] = ()
+    """Secrets that it names."""
+    secret: str = ""
+    """The kind of a secret whose value seems to be in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class World(Eyes):
     """What the judge may know besides the action."""
 
@@ -66,6 +78,9 @@ class World(Eyes):
     """Whether addresses and short names are read as hosts; a run of older semantics reads none."""
     patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
     """What is in a patch that is given by reference; None where nobody has read it yet."""
+    whole: Callable[[Mapping[str, Any]], TextSeen | None] | None = None
+    """What is in a text that is given by reference; None where nobody has read it yet. Without it a reference
+    is an object like any other, as in older semantics."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """Tables of command lines that do not ship, by which a line is read here."""
     declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -8,13 +8,14 @@ here becomes a rule or a name but words of this file, of `spak.policy.toolfacts`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from spak.datalog.values import Fact, Name
 from spak.errors import UserError
 from spak.patch import FilePatch, PatchRefused, apply, read_patch
 from spak.policy import urls
-from spak.policy.actions import Action, PatchSeen, World
+from spak.policy.actions import Action, PatchSeen, TextSeen, World
 from spak.policy.toolfacts import (
     ACTION,
     BUILDERS,
@@ -44,14 +45,15 @@ def facts(action: Action, world: World, known: Iterable[Fact] = ()) -> list[Fact
     if not _NAME.match(action.tool):
         return [unreadable("gate.tool", f"{action.tool[:80]!a} is no name of a tool")]
     found: list[Fact] = [("tool", (ACTION, Name("/" + action.tool)))]
+    whole = action if world.whole is None else Action(action.tool, _whole(action.args, world.whole))
     build = _BUILDERS.get(action.tool)
     if build is not None:
-        found += build(action, world)
+        found += build(action if build is _patch else whole, world)
     elif uses := world.declared.get(action.tool):
-        found += declared(action, world, uses)
+        found += declared(whole, world, uses)
     else:
-        found += [("unknown_tool", (ACTION,)), *arguments(action)]
-    found += _secrets(action)
+        found += [("unknown_tool", (ACTION,)), *arguments(whole)]
+    found += _secrets(whole)
     return list(dict.fromkeys([*known, *found]))
 
 
@@ -59,14 +61,47 @@ def _secrets(action: Action) -> list[Fact]:
     """The secrets that the arguments name, and what in them looks like the value of one."""
     found: list[Fact] = []
     for name, value in walk(action.args):
-        if not isinstance(value, str):
+        if isinstance(value, str):
+            names = tuple(SECRET_NAME.findall(value)) if SCHEME in value else ()
+            kind = urls.secret_in(value)
+        elif isinstance(value, TextSeen):
+            names, kind = value.names, value.secret
+        else:
             continue
-        for secret in SECRET_NAME.findall(value) if SCHEME in value else ():
-            found.append(("names_secret", (ACTION, text(secret), text(name))))
-        kind = urls.secret_in(value)
+        found += [("names_secret", (ACTION, text(secret), text(name))) for secret in names]
         if kind:
             found.append(("looks_secret", (ACTION, kind, text(name))))
     return found
+
+
+def _whole(value: Any, look: Callable[[Mapping[str, Any]], TextSeen | None]) -> Any:
+    """A value with what was seen of a long text in the place of each reference to one."""
+    if isinstance(value, Mapping):
+        if is_reference(value):
+            return look(value)
+        return {name: _whole(item, look) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole(item, look) for item in value]
+    return value
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value of a permitted action stands for a text that the runner has."""
+    return isinstance(value, Mapping) and ("$blob" in value or "$text" in value)
+
+
+def read_text(whole: str) -> TextSeen:
+    """What a law is told of a long text."""
+    names = tuple(dict.fromkeys(SECRET_NAME.findall(whole)))
+    return TextSeen(len(whole.encode("utf-8", "replace")), names, urls.secret_in(whole))
+
+
+def _bytes(action: Action) -> int:
+    """What the arguments come to, roughly, when they are sent."""
+    return sum(
+        len(name) + (value.size if isinstance(value, TextSeen) else len(str(value)))
+        for name, value in walk(action.args)
+    )
 
 
 def _request(action: Action, world: World) -> list[Fact]:
@@ -78,8 +113,10 @@ def _request(action: Action, world: World) -> list[Fact]:
         return [unreadable("gate.args", "`args.method` is not a method in capitals")]
     found: list[Fact] = [("allowed_host", (host,)) for host in sorted(world.hosts)]
     found.append(("asks_method", (ACTION, method)))
-    size = sum(len(name) + len(str(value)) for name, value in walk(action.args))
-    found += [("takes", (ACTION, Name("/requests"), 1)), ("takes", (ACTION, Name("/request_bytes"), size))]
+    found += [
+        ("takes", (ACTION, Name("/requests"), 1)),
+        ("takes", (ACTION, Name("/request_bytes"), _bytes(action))),
+    ]
     headers = action.args.get("headers") or {}
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         return [*found, unreadable("gate.args", "`args.headers` is not an object of strings")]
@@ -112,11 +149,15 @@ def _push(action: Action, world: World) -> list[Fact]:
     """A push asks its host for the refs and sends it what the workspace has committed."""
     asked = Action("http_request", {"url": action.args.get("url"), "method": "POST"})
     found = [fact for fact in _request(asked, world) if fact[0] != "takes"]
-    size = sum(len(name) + len(str(value)) for name, value in walk(action.args))
-    found += [("takes", (ACTION, Name("/requests"), 2)), ("takes", (ACTION, Name("/request_bytes"), size))]
+    found += [
+        ("takes", (ACTION, Name("/requests"), 2)),
+        ("takes", (ACTION, Name("/request_bytes"), _bytes(action))),
+    ]
     for name in ("branch", "commit"):
         if isinstance(value := action.args.get(name), str):
             found.append(("argument", (ACTION, name, text(value))))
+        elif isinstance(value, TextSeen):
+            found.append(unreadable("gate.args", f"`args.{name}` is too long a text"))
     return [*found, ("sends_body", (ACTION,)), use("tracks", ".", world)]
 
 

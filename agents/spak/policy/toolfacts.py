@@ -19,7 +19,7 @@ from spak.commandline.custom_tables import grammars
 from spak.commandline.findings import Reading
 from spak.datalog.values import Fact, Name
 from spak.errors import UserError
-from spak.policy.actions import Action, World
+from spak.policy.actions import Action, TextSeen, World
 
 ACTION = Name("/action")
 MAX_TEXT = 400
@@ -165,7 +165,7 @@ def arguments(action: Action) -> list[Fact]:
     if len({name for name, _ in listed}) < len(listed):
         return [unreadable("gate.args", "two arguments of one name, one of them within an object")]
     for name, value in listed:
-        if isinstance(value, str) and len(value) > MAX_TEXT:
+        if isinstance(value, TextSeen) or (isinstance(value, str) and len(value) > MAX_TEXT):
             found.append(("cut_argument", (ACTION, text(name))))
         else:
             found.append(("argument", (ACTION, text(name), text(value) if isinstance(value, str) else value)))
@@ -174,7 +174,7 @@ def arguments(action: Action) -> list[Fact]:
     return found
 
 
-def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str | int | float]]:
+def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str | int | float | TextSeen]]:
     """Every plain value within the arguments, with its name; those of lists and objects joined by dots."""
     if depth > MAX_DEPTH:
         raise UserError("gate.args", f"arguments nested more than {MAX_DEPTH} deep")
@@ -188,7 +188,7 @@ def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, s
             yield from walk(item, f"{name}.{index}", depth + 1)
     elif isinstance(value, bool):
         yield name, "true" if value else "false"
-    elif isinstance(value, (str, int, float)):
+    elif isinstance(value, (str, int, float, TextSeen)):
         yield name, value
 
 

@@ -75,6 +75,8 @@ def compile(  # noqa: A001  the word of the design for this arrow
     errors = [item for item in found if item.severity == Severity.ERROR]
     if not decides.bound:
         errors = [item for item in errors if item.code != "lang.never_bound"]
+    if not decides.no_references:
+        errors = [item for item in errors if item.code != "lang.reference"]
     if not made.tasks and not errors:  # a file to import: fine as it is, and nothing to run
         errors = [item for item in found if item.code == "lang.empty"]
     if errors:

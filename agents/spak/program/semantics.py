@@ -93,11 +93,25 @@ class Decisions:
     denied_by_proof: bool = True
     """Since 5: the reason of a denial is what its proof rests on, with the rule. Before, it was the first odd
     fact about the action. Source: ADR 0091."""
+    whole_texts: bool = True
+    """Since 5: what is in a long text, and in one put together with it, is looked at by the runner and judged
+    as that of a short one is, and what a step fills in is bounded. Before, the policy saw a reference alone.
+    Source: ADR 0086."""
+    no_references: bool = True
+    """Since 5: no map of a spec has a member whose name begins with `$`. Before, `$blob` and `$text` of a
+    spec were taken for the kernel's own references. Source: ADR 0086."""
 
 
 LATEST = Decisions()
 _FIRST = Decisions(*(False for _ in fields(Decisions)))
-_FOURTH = replace(LATEST, signed_in_turn=False, bare_hosts=False, denied_by_proof=False)
+_FOURTH = replace(
+    LATEST,
+    signed_in_turn=False,
+    bare_hosts=False,
+    denied_by_proof=False,
+    whole_texts=False,
+    no_references=False,
+)
 
 BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
     {

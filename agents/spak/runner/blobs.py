@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spak.kernel.rules import INLINE
+from spak.errors import RunError
+from spak.kernel.rules import INLINE, MAX_FILLED
 from spak.ports import Blobs
 
+MAX_EXPANDED = 2 * MAX_FILLED
+"""Bytes of the blobs that one value is expanded with: what the kernel bounds is less."""
 _HEAD = 200
 
 
@@ -35,13 +38,30 @@ def shrink(value: Any, blobs: Blobs) -> Any:
 
 
 def expand(value: Any, blobs: Blobs) -> Any:
-    """A JSON value with every reference in it replaced by its text."""
-    if isinstance(value, Mapping):
-        if "$blob" in value:
-            return blobs.get(value["$blob"]).decode("utf-8", "replace")
-        if "$text" in value:
-            return "".join(str(expand(part, blobs)) for part in value["$text"])
-        return {name: expand(item, blobs) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [expand(item, blobs) for item in value]
-    return value
+    """A JSON value with every reference in it replaced by its text.
+
+    Raises: RunError `run.text_too_long`; what `blobs.get` raises.
+    """
+    room = MAX_EXPANDED
+
+    def expanded(value: Any) -> Any:
+        nonlocal room
+        if isinstance(value, Mapping):
+            if "$blob" in value:
+                data = blobs.get(value["$blob"])
+                room -= len(data)
+                if room < 0:
+                    raise RunError(
+                        "run.text_too_long",
+                        f"the texts of one step come to more than {MAX_EXPANDED >> 20} MiB",
+                        "use a long variable less often in one step",
+                    )
+                return data.decode("utf-8", "replace")
+            if "$text" in value:
+                return "".join(str(expanded(part)) for part in value["$text"])
+            return {name: expanded(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [expanded(item) for item in value]
+        return value
+
+    return expanded(value)

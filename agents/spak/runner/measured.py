@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spak import canon
-from spak.lang.catalog import ValidatorEntry
+from spak.errors import RunError
+from spak.lang.catalog import ToolEntry, ValidatorEntry
+from spak.lang.schema import violations
 from spak.ports import Blobs, Measurement
 from spak.runner.blobs import shrink
 
@@ -42,6 +44,16 @@ def recorded(
     return body, side
 
 
+def must_fit(entry: ToolEntry | ValidatorEntry, used: Any, judged: Any) -> None:
+    """Judge arguments by their schema once more, now that the texts of references are known.
+
+    Raises: RunError `schema.*` for what does not fit.
+    """
+    if used != judged and (found := violations(entry.schema, used)):
+        first = found[0]
+        raise RunError(first.code, f"{first.path}: expected {first.expected}", first.hint)
+
+
 def lacking(entry: ValidatorEntry, options: Any) -> Measurement | None:
     """What stands in for a measurement where an option that the validator needs is missing; else None."""
     given = options if isinstance(options, Mapping) else {}
@@ -49,12 +61,16 @@ def lacking(entry: ValidatorEntry, options: Any) -> Measurement | None:
     if not missing:
         return None
     detail = f"{entry.name} {{ {' '.join(f'{name}: ...' for name in missing)} }}"
-    message = f"an option is missing: {', '.join(missing)}"
+    return failed(f"an option is missing: {', '.join(missing)}", detail)
+
+
+def failed(message: str, detail: str) -> Measurement:
+    """What stands in for a measurement that the options do not allow."""
     finding = {
         "severity": "info",
         "code": "options",
         "message": message,
         "hint": detail,
     }
-    failed = {"name": "options", "ok": False, "code": "options", "detail": detail}
-    return Measurement("checked", checks=(failed,), diagnostics=(finding,))
+    check = {"name": "options", "ok": False, "code": "options", "detail": detail}
+    return Measurement("checked", checks=(check,), diagnostics=(finding,))

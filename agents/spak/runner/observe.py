@@ -18,11 +18,11 @@ from spak.commandline.commands import read_line
 from spak.commandline.custom_tables import grammars
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
-from spak.errors import UserError
+from spak.errors import RunError, UserError
 from spak.files import beneath
-from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json
+from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json, text_json
 from spak.policy.actions import Seen
-from spak.policy.facts import read_whole
+from spak.policy.facts import read_text, read_whole
 from spak.ports import Blobs
 from spak.runner.blobs import expand
 from spak.tools.observe.code import answers
@@ -66,12 +66,24 @@ def observe(
         for asked in questions.get("lines", ())
     ]
     if blobs is not None:
-        found["patches"] = [
-            _plain_all(patch_json(reference, read_whole(str(expand(reference, blobs)))))
-            for reference in questions.get("patches", ())
-        ]
+        try:
+            found |= {
+                kind: [
+                    _plain_all(read(asked, str(expand(asked, blobs)))) for asked in questions.get(kind, ())
+                ]
+                for kind, read in _TEXTS.items()
+            }
+        except RunError:
+            return {"trouble": ["world.too_large"]}
     found = {kind: items for kind, items in found.items() if items}
     return found if len(canon.dumps(found)) <= MAX_BYTES else {"trouble": ["world.too_large"]}
+
+
+_TEXTS: Mapping[str, Callable[[Mapping[str, Any], str], list[Any]]] = {
+    "patches": lambda asked, whole: patch_json(asked, read_whole(whole)),
+    "texts": lambda asked, whole: text_json(asked, read_text(whole)),
+}
+"""How texts that are given by reference are read, by the kind of the question."""
 
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,11 +136,15 @@ def facts(
     hides: Callable[[str], bool] = lambda path: False,
 ) -> list[bool]:
     """The answers to file conditions, in order. A file that cannot be read contains nothing, and neither does
-    one that `hides`: each answer would tell something of a secret."""
-    return [
-        _fact(atom["function"], [str(item) for item in expand(atom["args"], blobs)], folder, hides)
-        for atom in atoms
-    ]
+    one that `hides`: each answer would tell something of a secret. No file has a text that is too long."""
+    return [_fact(atom["function"], _filled(atom["args"], blobs), folder, hides) for atom in atoms]
+
+
+def _filled(args: Sequence[Any], blobs: Blobs) -> list[str]:
+    try:
+        return [str(item) for item in expand(args, blobs)]
+    except RunError:
+        return []
 
 
 def _fact(function: str, args: Sequence[str], folder: Path, hides: Callable[[str], bool]) -> bool:

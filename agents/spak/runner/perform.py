@@ -244,9 +244,10 @@ class Performer:
         with self.workspace.lock(self.cancel) as lock:
             if not self._unchanged(effect):
                 return _changed(effect)
-            asked = expand(effect.args, self.blobs)
             try:
-                args = self.host.secrets.filled(asked, effect.observed)
+                asked = expand(effect.args, self.blobs)
+                measured.must_fit(tool.entry, asked, effect.args)
+                args = self.host.secrets.filled(asked, effect.observed, effect.args)
             except RunError as error:
                 refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
                 return Proposed(Kind.ACT, refused, {"why": error.message})
@@ -301,9 +302,14 @@ class Performer:
 
     def _validate(self, effect: Effect, last: bool) -> Proposed:
         validator = self.host.validators[effect.name]
-        options = expand(effect.args, self.blobs)
-        if lacking := measured.lacking(validator.entry, options):
-            body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
+        try:
+            options = expand(effect.args, self.blobs)
+            measured.must_fit(validator.entry, options, effect.args)
+            unfit = measured.lacking(validator.entry, options)
+        except RunError as error:
+            unfit = measured.failed("an option does not fit", error.message)
+        if unfit:
+            body, side = measured.recorded(effect.id, unfit, self.blobs, self._clean)
             return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         origin: dict[str, Any] = {}

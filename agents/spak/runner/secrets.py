@@ -3,7 +3,8 @@
 A permit, a prompt and an approval hold only the name, `secret://NAME`; the policy decides which argument of
 which tool may name which secret. Takes the arguments as they were permitted and what was observed for them;
 gives those that the tool is called with. What was judged is what is used: a secret in a text that was judged
-as a path, a pattern or a host is refused, because its value was not judged. The host's redactor takes the
+as a path, a pattern or a host is refused, because its value was not judged, and one in a text that the permit
+holds by reference is refused, because nobody who read the permit saw its name. The host's redactor takes the
 values out of what comes back. What a tool writes into a file or sends away is not looked at: that is the
 policy's to permit.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 from spak.errors import RunError
 from spak.llm.secret import Secret
-from spak.policy.facts import SECRET_NAME
+from spak.policy.facts import SECRET_NAME, is_reference
 
 
 class Secrets:
@@ -32,8 +33,13 @@ class Secrets:
         """The values, to be kept out of records."""
         return tuple(self._values.values())
 
-    def filled(self, args: Mapping[str, Any], observed: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with values for names. Raises: RunError `secret.unknown`, `secret.judged`."""
+    def filled(
+        self, args: Mapping[str, Any], observed: Mapping[str, Any], permitted: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The arguments with values for names; `permitted` has references where `args` have their texts.
+
+        Raises: RunError `secret.unknown`, `secret.judged`, `secret.long_text`.
+        """
         if not _named(args):
             return dict(args)
         judged = [item[0] for kind in ("paths", "globs", "hosts") for item in observed.get(kind, ())]
@@ -45,15 +51,24 @@ class Secrets:
                     "a secret was given where a path or a host was judged by its name",
                     "give secrets to arguments that are neither",
                 )
-        return {name: self._fill(value) for name, value in args.items()}
+        filled: dict[str, Any] = self._fill(args, args if permitted is None else permitted)
+        return filled
 
-    def _fill(self, value: Any) -> Any:
+    def _fill(self, value: Any, permitted: Any) -> Any:
+        if is_reference(permitted):
+            if _named(value):
+                raise RunError(
+                    "secret.long_text",
+                    "a secret is named in a long text, or in one that is put together with it",
+                    "name the secret in an argument of its own, or in a short text",
+                )
+            return value
         if isinstance(value, str):
             return SECRET_NAME.sub(self._value, value)
         if isinstance(value, Mapping):
-            return {name: self._fill(item) for name, item in value.items()}
+            return {name: self._fill(item, permitted[name]) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._fill(item) for item in value]
+            return [self._fill(*both) for both in zip(value, permitted, strict=True)]
         return value
 
     def _value(self, found: Match[str]) -> str:

@@ -45,6 +45,9 @@ class StoredBlobs:
         self._hand_in = hand_in
         self._at_once = at_once
         self._known: set[str] = set()
+        """Those that were put here."""
+        self._rows: set[str] = set()
+        """Others of the run that were asked for."""
         self._existed: dict[str, bytes] = {}
         self._under_way: list[Future[None]] = []
 
@@ -63,10 +66,12 @@ class StoredBlobs:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Raises: LedgerError `ledger.blob` when it is missing or does not match its name."""
+        """Raises: LedgerError `ledger.blob` when this run does not have it, or it does not match its name."""
         if not _DIGEST.fullmatch(digest):
             raise LedgerError("ledger.blob", f"not the name of a blob: {digest!r}", _MEND)
         try:
+            if not self.has(digest):  # that of another run is as one that nobody has
+                raise FileNotFoundError(digest)
             with default_storage.open(name_of(digest)) as file:
                 data: bytes = file.read()
         except FileNotFoundError as error:
@@ -79,7 +84,11 @@ class StoredBlobs:
 
     def has(self, digest: str) -> bool:
         """Whether this run has it."""
-        return digest in self._known or RunBlob.objects.filter(run=self._run, digest=digest).exists()
+        if digest in self._known or digest in self._rows:
+            return True
+        if RunBlob.objects.filter(run=self._run, digest=digest).exists():
+            self._rows.add(digest)
+        return digest in self._rows
 
     def flush(self) -> None:
         """Wait until the rows of all blobs put so far are committed; their bytes are durable already."""

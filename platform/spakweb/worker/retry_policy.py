@@ -3,6 +3,7 @@
     a fault of the host              every HOST_PAUSE, for as long as it takes (spakweb.host_faults)
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
     a model that is away             every PAUSE, for a run of an experiment or campaign
+    a blob that the run lacks        as an error that nobody expected: only a backup brings it back
     a repository that is away        after 5 s, then twice as long; then it fails (sources/freeze.py)
     an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
     a worker that died with it       at once, then PAUSE and twice as long each time; after TRIES it is paused
@@ -47,6 +48,9 @@ def hold_up(
     """
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
     reason = f"{error.code}: {error.message}"
+    if error.code == "ledger.blob":
+        _rests_or_pauses(row, reason, row.faults + 1, PAUSE)
+        return "stopped"
     _rests(row, reason, HOST_PAUSE if is_fault(error) else pause, fence=fence)
     if awaits(row, error):
         _others_rest(row, reason, pause)

@@ -10,11 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
 from run_rows_kit import begun
-from spakweb.runs.models import Run, RunText, State
+from spak.ledger.verify import verify
+from spakweb.ledger import export
+from spakweb.ledger.blobs import name_of
+from spakweb.runs.models import Run, RunBlob, RunText, State
 from spakweb.runs.pages import workspace
 from spakweb.specs.models import SpecVersion
 from spakweb.teams import tokens
@@ -59,6 +63,17 @@ def test_a_text_runs_without_becoming_a_version(cast: Any, ci: Client) -> None:
     assert made.status_code == 201 and (found["spec"], found["version"]) == ("small", None)
     assert found["inputs"] == {"size": "3"} and found == ci.get(made["Location"]).json()
     assert RunText.objects.get().text == TEXT and SpecVersion.objects.filter(spec=cast.spec).count() == 1
+
+
+@pytest.mark.findings("A2")
+def test_a_text_names_no_blob(cast: Any, ci: Client) -> None:
+    content = f'{{ "$blob": "{"A" * 43}", "size": 10 }}'
+    text = f'task leak {{ step w: tool.write_file {{ path: "leak.txt" content: {content} }} }}'
+    for given in (text, text.replace(content, '{ "$text": ["a"] }')):
+        answer = post(ci, SPEC + "runs/", {"text": given})
+        assert (answer.status_code, answer.json()["code"]) == (422, "lang.invalid")
+        assert "a member can not be called '$" in answer.content.decode()
+    assert not Run.objects.exists()
 
 
 def test_texts_that_do_not_run(cast: Any, ci: Client) -> None:
@@ -120,6 +135,22 @@ def test_a_replay_says_whether_all_follows(ran: Callable[..., Run], ci: Client) 
         assert answer.has_header("Retry-After") != found["done"]
     assert (found["ledger_ok"], found["replay_equal"]) == (True, True)
     assert (found["records"], found["head"], found["difference"]) == (run.count, run.head, None)
+
+
+@pytest.mark.findings("A2")
+def test_a_replay_and_an_export_agree_on_a_blob_that_the_run_lacks(
+    ran: Callable[..., Run], ci: Client
+) -> None:
+    run = ran()
+    lost = RunBlob.objects.filter(run=run).first()
+    assert lost is not None and default_storage.exists(name_of(lost.digest))
+    RunBlob.objects.filter(pk=lost.pk).delete()
+    found = export.checked(run)
+    assert (found["ok"], found["equal"]) == (False, True)
+    assert any(f"blob {lost.digest} is missing" in problem for problem in found["problems"])
+    lines = b"".join(ci.get(f"{HERE}runs/{run.key}/export.jsonl")).splitlines(keepends=True)
+    report = verify(iter(lines), exported=True)
+    assert f"blob {lost.digest} is missing" in [problem.message for problem in report.problems]
 
 
 def test_what_has_no_records_is_not_replayed(cast: Any, ci: Client) -> None:

@@ -13,6 +13,7 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from runs_kit import drop_leases, tables
+from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.runner import Run as Runner
@@ -246,7 +247,8 @@ def test_hosts_sign_with_one_key(spec: Spec, on: Any, settings: Any) -> None:
     assert signing.private_key() != alone
 
 
-def test_bytes_are_kept_once(spec: Spec) -> None:
+@pytest.mark.findings("A2")
+def test_bytes_are_kept_once_and_given_to_runs_that_have_them(spec: Spec) -> None:
     store = storages["default"]
     from spakweb.ledger.blobs import StoredBlobs, name_of, unleased
 
@@ -256,5 +258,12 @@ def test_bytes_are_kept_once(spec: Spec) -> None:
     assert StoredFile.objects.count() == 1 and RunBlob.objects.filter(run=run).count() == 1
     assert store.exists(name_of(digest)) and store.size(name_of(digest)) == 5
     assert StoredBlobs(run.pk).get(digest) == b"bytes" and StoredBlobs(run.pk).has(digest)
+    other = StoredBlobs(Run.objects.create(team=spec.team, key="r2", name="r2").pk)
+    assert not other.has(digest)
+    nobodys = digest[::-1]
+    for asked in (digest, nobodys):
+        with pytest.raises(LedgerError) as caught:
+            other.get(asked)
+        assert (caught.value.code, caught.value.message) == ("ledger.blob", f"blob {asked} is missing")
     with pytest.raises(FileNotFoundError):
         store.open("blobs/none")

@@ -76,6 +76,25 @@ def why(run: Run) -> str:
     return str(header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())["why"])
 
 
+@pytest.mark.findings("A2")
+def test_a_run_that_lacks_a_blob_is_paused_in_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert execute.advance(run.key, slice_s=0) is True
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "take", raising(LedgerError("ledger.blob", "blob x is missing", "")))
+        rests = []
+        for _ in range(TRIES - 1):
+            assert execute.advance_or_busy(run.key) == "stopped"
+            rests.append(rested(run))
+        assert rests == [10, 20, 40, 80, 160] and run.state == State.QUEUED
+        assert execute.advance_or_busy(run.key) == "stopped"
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (State.PAUSED, "ledger.blob: blob x is missing")
+    resume(run.team.memberships.get().user, run)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+
+
 # ---- a worker that dies
 
 
