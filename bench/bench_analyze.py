@@ -10,13 +10,14 @@ from typing import Any
 
 from bench.planted import FAULTS, HEALTHY, healthy, planted, work
 from bench.scripted import checked, exited, ledger, planned, root
+from bench.sizes import sized
 from spak import canon
 from spak.kernel.state import Effect
 from spak.outer.analyze import analyze, read
 from spak.records import Record, decode, place
 
-SEEDS = range(100, 110)
-LONG = 100_000
+SEEDS = sized(range(100, 110), range(100, 101))
+LONG = sized(100_000, 2_000)
 
 
 def rows() -> list[dict[str, Any]]:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_platform import ROOT, _environment, row, team_of_bench
+from bench.sizes import sized
 
-REQUESTS, EACH_S = 200, 0.05
-RUNS = 100_000
+REQUESTS, EACH_S = sized(200, 5), 0.05
+RUNS = sized(100_000, 500)
 FILTERS = ("", "state=failed", "state=waiting", "state=unchecked", "spec=hello", "label=first", "q=none")
 
 

@@ -10,7 +10,10 @@ import json
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
+
+from bench.sizes import sized
 
 MOST_S = 1800
 """Of one demo: far more than one takes on a quiet machine."""
@@ -31,11 +34,30 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
+DEMO = "from spak.cli import main; main()"
+SHORT_DEMO = """
+import re
+import shutil
+import sys
+from pathlib import Path
+from spak import data
+from spak.cli import main
+spec, shipped = Path(sys.argv.pop()), data.path
+example = shipped("specs/examples/attention_tuner.spak")
+shutil.copytree(example.with_suffix(""), spec.with_suffix(""))
+spec.write_text(re.sub(r"evaluations: [0-9]+", "evaluations: 6", example.read_text()))
+data.path = lambda name: spec if name.endswith(spec.name) else shipped(name)
+main()
+"""
+"""The demo of a spec that stops after six evaluations; the last argument is where that spec goes."""
+
+
 def whole(seed: int | None = None) -> dict[str, Any]:
     """What one whole `spak demo --json` says. Raises: RuntimeError."""
-    line = [sys.executable, "-c", "from spak.cli import main; main()", "demo", "--json"]
+    line = [sys.executable, "-c", sized(DEMO, SHORT_DEMO), "demo", "--json"]
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
         line += ["--runs-dir", folder, *([] if seed is None else ["--seed", str(seed)])]
+        line += sized([], [str(Path(folder) / "attention_tuner.spak")])
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=MOST_S)
     if done.returncode:
         raise RuntimeError(f"the demo ended with {done.returncode}: {done.stderr[-500:]}")

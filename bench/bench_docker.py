@@ -19,8 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
+
 ROOT = Path(__file__).resolve().parents[1]
-STEPS = 30
+STEPS = sized(30, 2)
 ARGV = ("python3", "-I", "-S", "-c", "print(6*7)")
 
 

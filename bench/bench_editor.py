@@ -14,12 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.sizes import sized
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from editor_kit import READY, Person
 from platform_kit import Server, Web, chromium, kept, seed
 
-ROUNDS = 7
+ROUNDS = sized(7, 1)
 PAUSE = 250
 """Milliseconds that the page waits after a keystroke before it asks."""
 

@@ -21,11 +21,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.sizes import sized
 from spak.cli import eval_, session
 from spak.outer.experiments import Budget, Experiment
 from spak.suites import Case, Suite
 
-CASES, ROUNDS = 10, 15
+CASES, ROUNDS = sized(10, 2), sized(15, 6)
 SPEC = """
 task Write {
   step one: tool.write_file { path: "a.txt" content: "good" }

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_platform import ROOT, _environment, row, team_of_bench
+from bench.sizes import sized
 
-FILES, SIZE, FOLDERS = 9_900, 20_000, 99
+FILES, SIZE, FOLDERS = sized(9_900, 90), 20_000, sized(99, 9)
 GIT = ("git", "-c", "gc.auto=0", "-c", "init.defaultBranch=main", "-c", "core.compression=0")
 ASKS = 'task Ask { step q: llm.query { prompt: "Go on." output_var: x } }\n'
 

@@ -6,9 +6,11 @@ floor of a count is what it is a part of. `python -m bench.carried_out LIST` pri
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from bench import carried_out as carry
+from bench.sizes import sized
 from spak.sandbox import Restricted
 
 WALLS = ("secret", "outside", "network")
@@ -22,8 +24,8 @@ def rows() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     every: list[carry.Carried] = []
     with carry.carriers() as carrier:
-        for name in carry.LISTS:
-            done = list(carry.carried(carrier, name))
+        for name in carry.LISTS[-sized(len(carry.LISTS), 1) :]:
+            done = list(islice(carry.carried(carrier, name), sized(None, 3)))
             found += _of_list(name.removeprefix("attacks_"), done)
             every += done
     harm = carry.count(every, harmful=True, in_run=True)

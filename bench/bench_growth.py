@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_platform import ROOT, _environment, row, team_of_bench
+from bench.sizes import sized
 from spak import canon
 from spak.begin import plan
 from spak.files.disk import Disk
@@ -43,7 +44,7 @@ from spak.runner.resume import new_history
 from spak.workspace import Workspace
 from spak.workspace.store import Store
 
-SHORT, LONG, ROUNDS = 1_000, 100_000, 3
+SHORT, LONG, ROUNDS = 1_000, sized(100_000, 2_000), sized(3, 1)
 SPEC = """
 AGENT Long LEVEL 5 {
   CONFIG { MODE stepwise BUDGET { steps: 1000000 elapsed_s: 1000000 } }

@@ -11,6 +11,7 @@ import statistics
 import time
 from typing import Any
 
+from bench.sizes import sized
 from spak import canon
 from spak.datalog import load
 from spak.kernel.gate import Gate, Judged, ProposedAction
@@ -36,7 +37,7 @@ feed_lately(To) :- event(E), tool(E, /transfer), argument(E, "to", To).
 forbidden(A) :- tool(A, /revoke), argument(A, "to", To), lately(To, Ago), Ago < 0.
 """
 PERMITS = "permitted(A) :- tool(A, /transfer).\npermitted(A) :- tool(A, /revoke).\n"
-EARLY, LATE, MANY, SAMPLE = 100, 100_000, 1_000_000, 200
+EARLY, LATE, MANY, SAMPLE = 100, sized(100_000, 500), sized(1_000_000, 2_000), sized(200, 20)
 
 
 def rows() -> list[dict[str, Any]]:

@@ -20,13 +20,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
 from spak.ledger import FileLedgers
 from spak.records import Record
 from spak.workspace import Workspace
 
-STEPS = 1000
-ROUNDS = 3
-SIZES = (100, 1000, 5000)
+STEPS = sized(1000, 50)
+ROUNDS = sized(3, 1)
+SIZES = sized((100, 1000, 5000), (20, 50))
 
 
 def rows() -> list[dict[str, Any]]:
@@ -37,7 +38,7 @@ def rows() -> list[dict[str, Any]]:
     lite = statistics.median(item[0] for item in sqlite)
     shared = _ours(STEPS, flush_every=200)
     bytes_by_length = {steps: _ours(steps, flush_every=200)[2] for steps in SIZES}
-    growth = bytes_by_length[5000] / bytes_by_length[100]
+    growth = bytes_by_length[SIZES[-1]] / bytes_by_length[SIZES[0]]
     effect = _workspace_step()
     return [
         _row("durable step, CPU beyond raw append + fdatasync", cpu - floor, floor, "ms", "<= 0.5"),
@@ -45,7 +46,7 @@ def rows() -> list[dict[str, Any]]:
         _row("durable step, ledger fsyncs", sync, 1.0, "per step", "<= 1.1"),
         _row("pure steps that share, ledger fsyncs", shared[1], 1.0, "per step", "<= 0.1"),
         _row("durable step, bytes", size, statistics.median(item[2] for item in raw), "B", "<= 1024"),
-        _row("bytes per step, 5,000 steps against 100", growth, 1.0, "x", "<= 1.05"),
+        _row(f"bytes per step, {SIZES[-1]:,} steps against {SIZES[0]}", growth, 1.0, "x", "<= 1.05"),
         _row("writing step, two files: workspace fsyncs (counted apart)", effect[1], 1.0, "per step", ""),
         _row("writing step, two files of 52: workspace CPU", effect[0], floor, "ms", ""),
     ]

@@ -25,12 +25,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
+
 ROOT = Path(__file__).resolve().parents[1]
 TEAM = "/t/demo-team"
-STARTS, STEPS, TASKS = 10, 120, 1_000
+STARTS, STEPS, TASKS = sized(10, 1), sized(120, 5), sized(1_000, 50)
 PAUSES_S = [0.20 + 0.01 * (7 * place % 11) for place in range(11)]
 """How long steps take, one after another: uneven, and more than the 100 ms that follow a leading edge."""
-RATE, REST_S, STORM_S = 1_000, 2, 6
+RATE, REST_S, STORM_S = 1_000, sized(2, 1), sized(6, 1)
 SMALL = 'task Small {\n  step go: tool.list_files { path: "." }\n}\n'
 
 

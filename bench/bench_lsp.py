@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_lang import text
+from bench.sizes import sized
 
 LINES = 500
-KEYS = 30
+KEYS = sized(30, 2)
 URI = "untitled:bench.spak"
 SERVER = (sys.executable, "-c", "from spak.cli import main; main()", "lsp")
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")

@@ -7,7 +7,8 @@ same address. A ratio compares turns of one round, so that a machine that become
 shows the median and, in its name, the least and the most.
 
 SPAK is measured twice: from beginning to end, as the others are, and with runs that were begun before, which
-is what its steps alone take. Where PostgreSQL is not installed its rows have no figure.
+is what its steps alone take. Where PostgreSQL is not installed its rows have no figure. The quick
+form installs nothing and measures SPAK alone.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from bench.bench_platform import ROOT, RUNS, STEPS, absent, part, row, server
+from bench.sizes import QUICK, sized
 
-ROUNDS = 3
+ROUNDS = sized(3, 1)
 OURS, STEPS_ONLY = "SPAK", "SPAK, steps only"
 PEERS = {"LangGraph": "langgraph", "DBOS": "dbos"}
 """What a row calls a system, and its package."""
@@ -41,10 +43,11 @@ Turn = Callable[[Path, str], float]
 
 def rows() -> list[dict[str, Any]]:
     """The figures: name, ours, floor, unit, aim."""
-    python = installed()
     turns: dict[str, Turn] = {OURS: _ours("whole"), STEPS_ONLY: _ours("begun")}
-    for name, package in PEERS.items():
-        turns[f"{name} {_version(package)}"] = _theirs(python, package)
+    if not QUICK:
+        python = installed()
+        for name, package in PEERS.items():
+            turns[f"{name} {_version(package)}"] = _theirs(python, package)
     with TemporaryDirectory(prefix="spak-bench-") as name:
         folder = Path(name)
         with server("Postgres", folder / "pg") as running:

@@ -29,12 +29,13 @@ from urllib.parse import quote
 
 from bench import platform_recovery as recovering
 from bench import platform_stream as streams
+from bench.sizes import VARIABLE, sized
 
-RUNS, STEPS, ROUNDS = 200, 20, 3
+RUNS, STEPS, ROUNDS = sized(200, 8), sized(20, 3), sized(3, 1)
 WORKERS = 2
-THREADS = 32
+THREADS = sized(32, 4)
 """Of the floor, and of the systems that bench_peers compares."""
-LENGTHS = (100, 1000, 5000)
+LENGTHS = sized((100, 1000, 5000), (10, 30))
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = """
 AGENT Bench LEVEL 5 {{
@@ -51,7 +52,7 @@ def rows() -> list[dict[str, Any]]:
         folder = Path(name)
         found = _steps_rows("SQLite", folder / "lite", "", 1000)
         found += _latency_rows("one socket, embedded", part("socket", folder / "socket"), 100)
-        found += _recovery_rows(part("recovery", folder / "recovery" / "data"))
+        found += _recovery_rows(part("recovery", folder / "recovery"))
         with server("Postgres", folder / "pg") as running:
             if running:
                 local = f"postgresql://spak@{quote(str(running.folder), safe='')}:{running.port}/postgres"
@@ -62,7 +63,7 @@ def rows() -> list[dict[str, Any]]:
             if running:
                 found += _redis_rows(folder, {"SPAK_WEB_REDIS_URL": running.url})
             else:
-                found += [absent("Redis", "1,000 SSE clients and sockets", "<= 300")]
+                found += [absent("Redis", f"{streams.CLIENTS:,} SSE clients and sockets", "<= 300")]
     return found
 
 
@@ -112,16 +113,28 @@ def _workers(folder: Path, more: dict[str, str]) -> float:
 
 
 def _redis_rows(folder: Path, more: dict[str, str]) -> list[dict[str, Any]]:
-    found = _latency_rows("1,000 SSE clients, Redis", part("sse", folder / "sse", **more), 300)
+    found = _latency_rows(f"{streams.CLIENTS:,} SSE clients, Redis", part("sse", folder / "sse", **more), 300)
     bare = part("bare", folder / "bare", **more)
     ours = part("sockets", folder / "sockets", **more)
     cuts = part("cuts", folder / "cuts", **more)
-    title = "1,000 sockets, Redis: commit to receipt, p50"
+    sockets = f"{streams.CLIENTS:,} sockets, Redis"
     return [
         *found,
-        row(f"{title}, beside bare Channels", ours["p50"], bare["p50"], "ms", "<= 1.2 of floor"),
-        row("1,000 sockets, Redis: records not received", ours["lost"], bare["lost"], "records", "<= 0"),
-        row("50 clients (SSE, sockets) cut off 20 times each: cuts", cuts["cuts"], 0, "cuts", ">= 1000"),
+        row(
+            f"{sockets}: commit to receipt, p50, beside bare Channels",
+            ours["p50"],
+            bare["p50"],
+            "ms",
+            "<= 1.2 of floor",
+        ),
+        row(f"{sockets}: records not received", ours["lost"], bare["lost"], "records", "<= 0"),
+        row(
+            f"{streams.CUT} clients (SSE, sockets) cut off {streams.CUTS} times each: cuts",
+            cuts["cuts"],
+            0,
+            "cuts",
+            f">= {streams.CUT * streams.CUTS}",
+        ),
         row("the same: records lost, twice or out of order", cuts["wrong"], 0, "records", "<= 0"),
     ]
 
@@ -166,7 +179,7 @@ def part(name: str, data: Path, **more: str) -> dict[str, Any]:
 
 
 def _environment(data: Path, more: dict[str, str]) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SPAK_")}
+    kept = {key: value for key, value in os.environ.items() if key == VARIABLE or not key.startswith("SPAK_")}
     return {**kept, "SPAK_WEB_DATA": str(data), "DJANGO_SETTINGS_MODULE": "spakweb.settings", **more}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_run import OWN, SPEC, TOOLS
+from bench.sizes import sized
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.ledger.files import FileLedgers
@@ -28,7 +29,7 @@ from spak.runner.genesis import constitution, genesis
 from spak.workspace import Workspace
 
 LAWS = Path(__file__).resolve().parents[1] / "specs/laws"
-ACTIONS, FACTS = 1_000, 4
+ACTIONS, FACTS = sized(1_000, 50), sized(4, 1)
 """Recorded actions, and facts that the solver combines."""
 
 

@@ -17,10 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
+
 ROOT = Path(__file__).resolve().parents[1]
-TASKS, EDITS = 200, 50
-STEPS, COPIES = 50, 200
-OPENINGS = 10
+TASKS, EDITS = sized(200, 20), sized(50, 5)
+STEPS, COPIES = sized(50, 5), sized(200, 2)
+OPENINGS = sized(10, 2)
 NAME = "bench"
 
 

@@ -15,8 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
+
 ROOT = Path(__file__).resolve().parents[1]
-MANY, FEW = 50_000, 100
+MANY, FEW = sized(50_000, 500), 100
 NAME = "bench"
 
 

@@ -13,7 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-KILLS = 3
+from bench.sizes import sized
+
+KILLS = sized(3, 1)
 AIM_S = 5.0
 
 

@@ -23,32 +23,37 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-CUT, CUTS = 50, 20
+from bench.sizes import sized
+
+CLIENTS, EACH, PAUSE_S = sized(1000, 10), sized(6, 2), sized(4.0, 0.5)
+"""Watchers at once, records for each of them, and the time between two of these."""
+CUT, CUTS, WHILE = sized(50, 4), sized(20, 2), sized(400, 30)
+"""Watchers that are cut off, how often each, and the records that come meanwhile."""
 
 
 def socket() -> dict[str, Any]:
     """One watcher; a record every 150 ms, so that each is a leading edge."""
-    return _watched(_by_socket, clients=1, records=100, pause_s=0.15)
+    return _watched(_by_socket, clients=1, records=sized(100, 5), pause_s=0.15)
 
 
 def sse() -> dict[str, Any]:
-    return _watched(_by_events, clients=1000, records=6, pause_s=4.0)
+    return _watched(_by_events, clients=CLIENTS, records=EACH, pause_s=PAUSE_S)
 
 
 def sockets() -> dict[str, Any]:
-    return _watched(_by_socket, clients=1000, records=6, pause_s=4.0)
+    return _watched(_by_socket, clients=CLIENTS, records=EACH, pause_s=PAUSE_S)
 
 
 def bare() -> dict[str, Any]:
     """The floor of sockets: the same commits, and after each a message to the group."""
-    return _watched(_by_bare_socket, clients=1000, records=6, pause_s=4.0, bare=True)
+    return _watched(_by_bare_socket, clients=CLIENTS, records=EACH, pause_s=PAUSE_S, bare=True)
 
 
 def cuts() -> dict[str, Any]:
-    """50 watchers, each cut off CUTS times while 400 records come."""
-    cookies, ledger = _people(400), _ledger()
+    """CUT watchers, each cut off CUTS times while WHILE records come."""
+    cookies, ledger = _people(WHILE), _ledger()
     with _serving("spakweb.home.serve") as port:
-        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=400))
+        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=WHILE))
 
 
 Seen = Callable[[int, int], None]

@@ -25,14 +25,15 @@ from statistics import median
 from unittest.mock import patch
 
 from bench import bench_run
+from bench.sizes import sized
 from spak.runner import changes
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.tree import Tree
 
-PAIRS, STEPS = 61, 100
-COUNTED = (50, 150)
+PAIRS, STEPS = sized(61, 6), sized(100, 10)
+COUNTED = sized((50, 150), (5, 10))
 """Steps of the two runs whose counts are compared: what starting takes is in both."""
 FENCE = 1
 WAITS = ("fsync", "fdatasync", "syncfs")
