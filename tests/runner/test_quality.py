@@ -82,3 +82,35 @@ def test_the_figures_in_words() -> None:
         "no action was asked for",
         "not reported",
     ]
+
+
+def routed(signal: str, to: str, **more: Any) -> Record:
+    return Record("route", "commit", {"signal": signal, "to": to, **more}, task="t", step="s")
+
+
+HINT = Record("inject", "commit", {"text": "Look again."}, task="t", step="s")
+PERSON = Record("plan", "proposal", {"of": "1"}, side={"by": "alice"}, task="t", step="s")
+RIGHT = Record("end", "commit", {"state": "succeeded"}, task="t", step="s")
+
+
+@pytest.mark.parametrize(
+    ("records", "failures", "healed", "guided"),
+    [
+        ([routed("fail", "t/"), routed("success", "u/")], 1, 1, 0),
+        ([routed("fail", "t/"), HINT, routed("timeout", "t/"), RIGHT], 2, 2, 2),
+        ([routed("fail", "t/"), PERSON, RIGHT], 1, 0, 0),
+        ([PERSON, routed("fail", "t/"), RIGHT], 1, 1, 0),
+        ([routed("fail", "later"), RIGHT], 0, 0, 0),
+        ([routed("fail", "t/", code="validator.void"), routed("fail", "t/", poll=1)], 0, 0, 0),
+        ([routed("fail", "")], 1, 0, 0),
+    ],
+)
+def test_failures_that_came_right_without_a_person_are_corrected(
+    records: list[Record], failures: int, healed: int, guided: int
+) -> None:
+    found = Quality.of(records)
+    said = {"failures": failures, "resolved": healed, "by_heuristics": guided}
+    assert {**found.to_json()["self_correction"], **said} == found.to_json()["self_correction"]
+    assert lines(found)["self-correction"].startswith(
+        "nothing failed" if not failures else f"{100 * healed // failures} % ({healed} of {failures}"
+    )

@@ -82,8 +82,8 @@ class Projection:
             self.data["checks"] += quality.judges(record)
             if record.kind == Kind.ACT and record.task in self.data["nodes"]:
                 self.data["nodes"][record.task]["exited"] = count(record.body.get("exit")) > 0
-            if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
-                self.data["nodes"][record.task]["helped"] = True
+            if record.task in self.data["nodes"]:
+                quality.corrected(self.data["nodes"][record.task], record)
         if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
             self.data["taken"] = {name: self.data[name] for name in COUNTED}
             self.data["taken"]["tokens"] = dict(self.data["tokens"])
@@ -101,7 +101,7 @@ class Projection:
         elif record.kind == Kind.ROUTE:
             signal, target = str(body.get("signal", "")), str(body.get("to", ""))
             if "poll" not in body:  # a poll that has to be done again is no failure
-                self._judged(node, record.step, signal, target, str(body.get("code", "")))
+                self._passed_over(node, record, signal)
             if target.endswith("/"):  # to another task; else to a step of the same one
                 node["state"] = "failed" if signal == "fail" else "succeeded"
                 key = f"{record.task}|{signal}|{target[:-1]}"
@@ -109,43 +109,22 @@ class Projection:
                 if node["slipped"]:
                     self.data["slips"][key] = self.data["slips"].get(key, 0) + 1
             self._measured(body.get("best"))
-        elif record.kind == Kind.INJECT:
-            node["hinted"] = True
         elif record.kind == Kind.END:
             node["state"] = str(body.get("state", ""))
-            if node["state"] == "succeeded":
-                self._right(node)
+        for name, number in quality.corrected(node, record).items():
+            self.data[name] += number
 
-    def _judged(self, node: dict[str, Any], step: str, signal: str, target: str, code: str) -> None:
-        """A task failed, or came right. A route to a later step judges no task; nor does a void measurement,
-        which is taken again; what ends the run comes right by its end."""
-        steps = node["steps"]
-        if step not in steps:
-            steps.append(step)
-        onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
-        if onward or code == "validator.void":
-            self._slipped(node, signal in ("fail", "timeout"), onward)
-            return
-        if signal in ("fail", "timeout"):
-            self.data["failures"] += 1
-            if not node["failed"]:
-                node.update(hinted=False, helped=False)
-            node["failed"] += 1
-            return
-        self._slipped(node, node["exited"], True)  # the last step, which was allowed to
-        if target:
-            self._right(node)
+    def _passed_over(self, node: dict[str, Any], record: Record, signal: str) -> None:
+        """A step failed, and the run went on with the next one or past the task."""
+        onward = quality.is_onward(node, record)
+        if onward or record.body.get("code") == quality.VOID:
+            self._slipped(node, signal in quality.FAILS, onward)
+        elif signal not in quality.FAILS:
+            self._slipped(node, node["exited"], True)  # the last step, which was allowed to
 
     def _slipped(self, node: dict[str, Any], slipped: bool, onward: bool) -> None:
         node["passed_over"] += slipped
         node["slipped"] |= slipped and onward
-
-    def _right(self, node: dict[str, Any]) -> None:
-        """It came right: by itself unless a person answered since it failed, guided if by a heuristic."""
-        if not node["helped"]:
-            self.data["healed"] += node["failed"]
-            self.data["guided"] += node["failed"] if node["hinted"] else 0
-        node["failed"] = 0
 
     def _measured(self, value: object) -> None:
         """The best value so far, each time it is better."""
@@ -180,9 +159,8 @@ def _node() -> dict[str, Any]:
     whether a heuristic was injected and a person answered since; how often a step failed and the next one was
     done all the same, whether one did since the task was entered last, and whether the newest tool did not
     end with exit 0; and what its model used."""
-    node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0,
-                            "tokens": 0, "cost": 0}  # fmt: skip
-    return {**node, "slipped": False, "exited": False, "hinted": False, "helped": False}
+    node: dict[str, Any] = {"state": "", "visits": 0, "passed_over": 0, "tokens": 0, "cost": 0}
+    return {**quality.tried(), **node, "slipped": False, "exited": False}
 
 
 def node_state(node: Mapping[str, Any]) -> str:

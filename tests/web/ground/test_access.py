@@ -12,6 +12,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
+from django.utils import timezone
 from django.views.generic import RedirectView
 
 from address_table import (
@@ -361,9 +362,12 @@ CHANGES = re.compile(rb'(?:csrfmiddlewaretoken" value=|nonce=|"nonce": )"[^"]*"|
 
 @pytest.mark.findings("b12")
 @pytest.mark.parametrize("name", sorted(name for name, route in TEAM_ROUTES.items() if route.method == "get"))
-def test_no_cache_takes_a_part_for_the_page(cast: Any, named: dict[str, Any], name: str) -> None:
+def test_no_cache_takes_a_part_for_the_page(
+    cast: Any, named: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An address that answers differently by a header names it (`Vary`); htmx restores history with pages."""
-    client, route = cast.client("alice"), TEAM_ROUTES[name]
+    client, route, now = cast.client("alice"), TEAM_ROUTES[name], timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)  # pages say how long ago things were
     plain = _asked_with(client, name, route, named, {})
     parts = [{"HX-Request": "true"}, *({"HX-Request": "true", "HX-Target": part} for part in TARGETS)]
     for headers in (*parts, {"Accept": "application/json"}):

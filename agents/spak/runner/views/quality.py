@@ -1,15 +1,17 @@
-"""Figures of seed 000 section 6 that a run's records say: consistency, and perplexity where it was reported.
+"""Figures of seed 000 section 6 that a run's records say: consistency, self-correction, and perplexity where
+it was reported.
 
 Consistency is the share of checked axioms that held in the artifacts that were checked (the validator
-Compliance). The share of actions that the policy permitted is another figure. Perplexity is that of the
-tokens whose log-probabilities a model's engine reported; where none did there is none.
+Compliance). The share of actions that the policy permitted is another figure. Self-correction is the share of
+a task's failures after which the task came right without a person. Perplexity is that of the tokens whose
+log-probabilities a model's engine reported; where none did there is none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, isfinite
 from typing import Any
 
@@ -17,6 +19,11 @@ from spak.records import Authority, Kind, Record
 
 DEEDS = ("tool", "validate")
 """Acts that do something, and so keep to the policy or do not: no questions, no checks of the kernel."""
+
+FAILS = ("fail", "timeout")
+"""Signals of a task that failed."""
+VOID = "validator.void"
+"""The code of a measurement that said nothing and is taken again."""
 
 MICRO = 1_000_000
 MOST = 2**53 // MICRO
@@ -37,6 +44,12 @@ class Quality:
     scored: int = 0
     """Tokens with a log-probability, and their sum in millionths of a nat, negated."""
     micronats: int = 0
+    failures: int = 0
+    healed: int = 0
+    guided: int = 0
+    """Those of the healed after which a heuristic was injected."""
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By task: what `corrected` keeps of it."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Quality:
@@ -48,7 +61,8 @@ class Quality:
 
     def feed(self, record: Record) -> None:
         """Take the next record."""
-        for name, number in counted(record).items():
+        more = corrected(self.tasks.setdefault(record.task, tried()), record) if record.task else {}
+        for name, number in {**counted(record), **more}.items():
             setattr(self, name, getattr(self, name) + number)
 
     @property
@@ -62,6 +76,11 @@ class Quality:
         return share(self.permitted, self.permitted + self.denied)
 
     @property
+    def correction(self) -> float | None:
+        """The share of failures that the run mended by itself, from 0 to 1; None where nothing failed."""
+        return share(self.healed, self.failures)
+
+    @property
     def perplexity(self) -> float | None:
         """The perplexity of the answers whose log-probabilities are known; None for none."""
         return perplexity(self.micronats, self.scored)
@@ -71,6 +90,12 @@ class Quality:
         return {
             "consistency": {"value": self.consistency, "held": self.held, "checked": self.axioms},
             "permitted": {"value": self.permission, "permitted": self.permitted, "denied": self.denied},
+            "self_correction": {
+                "value": self.correction,
+                "failures": self.failures,
+                "resolved": self.healed,
+                "by_heuristics": self.guided,
+            },
             "perplexity": {"value": self.perplexity, "tokens": self.scored},
         }
 
@@ -85,6 +110,54 @@ def counted(record: Record) -> dict[str, int]:
     if record.authority != Authority.PROPOSAL or not ("checks" in record.body or "logprobs" in record.side):
         return {}
     return {**_axioms(record.body), **_scored(record.side)}
+
+
+def tried() -> dict[str, Any]:
+    """A task before its first record: its steps as they were met, its failures that nothing resolved so far,
+    and whether a heuristic was injected and a person answered since the first of these. JSON."""
+    return {"steps": [], "failed": 0, "hinted": False, "helped": False}
+
+
+def corrected(task: dict[str, Any], record: Record) -> dict[str, int]:
+    """What a record of this task adds to `failures`, `healed` and `guided`; keeps in `task` what that needs.
+
+    A route to a later step judges no task, nor does a void measurement, which is taken again, nor a poll that
+    has to be done again. What ends the run comes right by its end.
+    """
+    if record.authority == Authority.PROPOSAL:
+        task["helped"] |= record.side.keys() == {"by"}  # nobody but a person
+    elif record.authority == Authority.COMMIT and record.kind == Kind.INJECT:
+        task["hinted"] = True
+    elif record.authority == Authority.COMMIT and record.kind == Kind.END:
+        return _resolved(task) if record.body.get("state") == "succeeded" else {}
+    elif record.authority == Authority.COMMIT and record.kind == Kind.ROUTE and "poll" not in record.body:
+        goes_on = is_onward(task, record) or record.body.get("code") == VOID
+        if record.step not in task["steps"]:
+            task["steps"].append(record.step)
+        if goes_on:
+            return {}
+        if record.body.get("signal") in FAILS:
+            if not task["failed"]:
+                task.update(hinted=False, helped=False)
+            task["failed"] += 1
+            return {"failures": 1}
+        return _resolved(task) if record.body.get("to") else {}
+    return {}
+
+
+def is_onward(task: Mapping[str, Any], record: Record) -> bool:
+    """Whether a route leads to a step of the same task that was not met before."""
+    target, steps = str(record.body.get("to", "")), task["steps"]
+    met = steps[: steps.index(record.step) + 1] if record.step in steps else [*steps, record.step]
+    return bool(target) and not target.endswith("/") and target not in met
+
+
+def _resolved(task: dict[str, Any]) -> dict[str, int]:
+    """It came right: by itself unless a person answered since it failed, guided if by a heuristic."""
+    failed, task["failed"] = task["failed"], 0
+    if task["helped"] or not failed:
+        return {}
+    return {"healed": failed, "guided": failed if task["hinted"] else 0}
 
 
 def judges(record: Record) -> bool:

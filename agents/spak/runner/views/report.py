@@ -81,6 +81,9 @@ def lines(quality: Quality) -> dict[str, str]:
             quality.consistency, f"{quality.held} of {checked} held", "no axiom was checked"
         ),
         "permitted": _share(quality.permission, f"{quality.permitted} of {asked}", "no action was asked for"),
+        "self-correction": _share(
+            quality.correction, f"{quality.healed} of {plural(quality.failures, 'failure')}", "nothing failed"
+        ),
         "perplexity": "not reported"
         if quality.perplexity is None
         else f"{quality.perplexity:.3g} over {plural(quality.scored, 'token')}",
