@@ -72,14 +72,16 @@ def test_a_mean_beyond_measure_is_no_perplexity() -> None:
 
 
 def test_the_figures_in_words() -> None:
-    assert lines(Quality(200, 199, 3, 1, 1200, 600_000_000)) == {
+    assert lines(Quality(200, 199, 3, 1, 1200, 600_000_000, 5, 4, 1)) == {
         "consistency": "99.5 % (199 of 200 checked axioms held)",
         "permitted": "75 % (3 of 4 actions)",
+        "self-correction": "80 % (4 of 5 failures)",
         "perplexity": "1.65 over 1,200 tokens",
     }
     assert list(lines(Quality()).values()) == [
         "no axiom was checked",
         "no action was asked for",
+        "nothing failed",
         "not reported",
     ]
 
