@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from itertools import cycle, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ class Tried:
     """A run of a spec on recording tools; `texts` are what `say` says, `answers` what a person answers."""
 
     def __init__(
-        self, spec: str, texts: list[str] | None = None, answers: list[str] | None = None, law: str = LAW
+        self, spec: str, texts: list[str] | None = None, answers: dict[str, str] | None = None, law: str = LAW
     ) -> None:
         self.calls: list[Any] = []
         says = Say(texts or [])
@@ -105,9 +105,11 @@ class Tried:
             secrets = Secrets({"KEY": Secret(VALUE)})
             made_of = Host(tools=tools, validators={"Timer": Timer()}, secrets=secrets)
             run = Run.create(MemoryLedgers(), "r", body, made_of, place)
-            given = cycle(answers or ["yes"])  # what is denied is asked for again, until the run gives up
-            while run.advance("full_auto") == "waiting":
-                run.answer(next(given))
+            given = answers or {}
+            while (
+                run.advance("full_auto") == "waiting"
+            ):  # what is denied is asked for again, as often as it may
+                run.answer(given.get(run.state.r0.step, given.get("", "yes")))
             self.records = [record for record, _ in run.ledger.read()]
             self.codes, self.error = run.state.r7.codes, run.state.r4
             run.close()
@@ -167,7 +169,7 @@ def test_a_model_s_long_answer_is_judged_by_what_is_in_it() -> None:
     """
     for content in ("secret://KEY", "x" * 30_000 + " secret://KEY", "x" * 30_000 + f" {TOKEN}"):
         call = {"tool": "write_file", "args": {"path": "n.txt", "content": content}}
-        tried = Tried(spec, answers=[canon.dumps(call).decode()])
+        tried = Tried(spec, answers={"": canon.dumps(call).decode()})
         assert tried.calls == [] and "policy.forbidden" in str(tried.records[-1].body) + str(tried.error)
 
 
@@ -240,11 +242,11 @@ def test_what_a_step_fills_in_is_bounded() -> None:
         assert Tried(said(value, "text: ", "note"), texts).code == "run.text_too_long"
     ask = "AGENT A LEVEL 2 { START -> a TASK a { step s: tool.say { n: 0 output_var: one } MORE } }"
     prompt = f'step q: llm.query {{ prompt: "{"{{one}}" * many}" }}'
-    assert Tried(ask.replace("MORE", prompt), texts, ["yes"]).code == "run.text_too_long"
+    assert Tried(ask.replace("MORE", prompt), texts).code == "run.text_too_long"
     goal = ask.replace(
         "MORE }", f'NEXT {{ success -> b }} }} TASK b {{ GOAL "{"{{one}}" * many}" TOOLS [note] }}'
     )
-    assert Tried(goal, texts, ["yes"]).code == "run.text_too_long"
+    assert Tried(goal, texts).code == "run.text_too_long"
     success = ask.replace("MORE", f'success: file_contains("a", "{"{{one}}" * many}")')
     assert Tried(success, texts).code == "run.text_too_long"
     assert fits * size <= MAX_FILLED < many * size
@@ -330,16 +332,17 @@ def cases(draw: Any) -> tuple[str, str, list[tuple[str, str]], bool]:
 
 def spec_of(
     tool: str, before: str, parts: list[tuple[str, str]], bare: bool
-) -> tuple[str, list[str], list[str]]:
+) -> tuple[str, list[str], dict[str, str]]:
     """A spec that gives the tool the parts joined; what its tool says, and what a person answers."""
-    steps, holes, texts, answers = [], [], [], []
+    steps, holes, texts = [], [], []
+    answers: dict[str, str] = {}
     for at, (way, text) in enumerate(parts):
         if way == "literal":
             holes.append(canon.dumps(text).decode()[1:-1])
         elif way == "answer":
             steps.append(f'step s{at}: llm.query {{ prompt: "?" output_var: v{at} }}')
             holes.append(f"{{{{v{at}}}}}")
-            answers.append(text)
+            answers[f"s{at}"] = text
         else:
             last = way == "last" and not any(other in ("tool", "last") for other, _ in parts[at + 1 :])
             out = "" if last else f" output_var: v{at}"
@@ -373,7 +376,7 @@ def test_nothing_goes_by_pieces_that_may_not_go_in_one(case: Any) -> None:
     assert calls == direct or (refers and not calls), (calls, direct)
 
 
-def called(spec: str, *more: list[str]) -> tuple[list[Any], bool]:
+def called(spec: str, *more: Any) -> tuple[list[Any], bool]:
     """What the tool was called with, nothing where that is no spec; and whether the run knew a text by a
     reference, as it does where one is long."""
     try:
