@@ -46,6 +46,38 @@ def test_the_order_of_members_means_nothing() -> None:
     assert spaces.parse(turned) == spaces.parse(SPACE)
 
 
+@pytest.mark.findings("b10")
+@pytest.mark.parametrize(
+    ("bounds", "values"),
+    [
+        ([0.1, 0.3, 0.1], (0.1, 0.2, 0.3)),
+        ([0.1, 0.7, 0.2], (0.1, 0.3, 0.5, 0.7)),
+        ([0.0, 1.0, 0.1], (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
+        ([-0.3, 0.3, 0.3], (-0.3, 0, 0.3)),
+        ([1e-5, 3e-5, 1e-5], (1e-5, 2e-5, 3e-5)),
+        ([1, 1.3, 0.1], (1, 1.1, 1.2, 1.3)),
+        ([0.1, 0.35, 0.1], (0.1, 0.2, 0.3)),
+        ([0.1, 25.6, 0.1], tuple(float(f"{k // 10}.{k % 10}") for k in range(1, 257))),
+        ([2**53 - 3, 2**53 - 1, 2], (2**53 - 3, 2**53 - 1)),
+    ],
+)
+def test_a_range_of_decimals_is_counted_in_whole_steps(
+    bounds: list[float], values: tuple[float, ...]
+) -> None:
+    found = spaces.parse({"A": {"range": bounds}}).choices["A"]
+    assert found == values
+    assert all(str(one) == str(int(one) if one == int(one) else one) for one in found)
+    assert spaces.parse({"A": {"range": bounds}, "require": [f"A == {values[-1]}"]}).size == 1
+
+
+@pytest.mark.findings("b10")
+def test_a_doubled_range_has_its_last_value_and_is_never_cut_short() -> None:
+    assert spaces.parse({"A": {"log": [0.1, 0.8]}}).choices["A"] == (0.1, 0.2, 0.4, 0.8)
+    assert spaces.parse({"A": {"log": [1e-5, 8e-5]}}).choices["A"] == (1e-5, 2e-5, 4e-5, 8e-5)
+    with pytest.raises(UsageError, match="256"):
+        spaces.parse({"A": {"log": [1e-100, 1e100]}})
+
+
 def test_ranges() -> None:
     space = spaces.parse(
         {
@@ -152,6 +184,9 @@ def test_a_large_space_costs_nothing() -> None:
         ({"A": [float("nan")]}, "JSON"),
         ({"A": [2**70]}, "JSON"),
         ({"A": {"range": [1, 9, 0]}}, "step"),
+        ({"A": {"range": [0.3, 0.1, -0.1]}}, "step"),
+        ({"A": {"range": [0.1, 25.7, 0.1]}}, "256"),
+        ({"A": {"range": [0.3, 0.1, 0.1]}}, "no choice"),
         ({"A": {"range": [0, 10**9]}}, "256"),
         ({"A": {"range": [9, 1]}}, "no choice"),
         ({"A": {"range": [1, 2, 3, 4]}}, "neither"),

@@ -6,7 +6,7 @@ alone. A point is one combination of each component, so that counting, drawing e
 been tried need neither luck nor a walk through the whole space.
 
     {"TILE": [16, 32, 64],                  choices: numbers, strings, true and false
-     "ROWS": {"range": [1, 7, 2]},          1, 3, 5, 7 (a step that is left out is 1)
+     "ROWS": {"range": [1, 7, 2]},          1, 3, 5, 7 (a step that is left out is 1); decimals as written
      "WIDTH": {"log": [4, 16]},             4, 8, 16: doubled at each step
      "require": ["TILE % WIDTH == 0"]}      see spak.proposers.expression
 """
@@ -18,6 +18,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -171,7 +172,8 @@ def _choices(name: str, value: Any) -> tuple[Scalar, ...]:
         case {"range": [low, high, *rest], **extra} if not extra and _numbers(low, high, *rest):
             found = _range(name, low, high, *rest)
         case {"log": [low, high], **extra} if not extra and _numbers(low, high) and low > 0:
-            found = list(itertools.takewhile(lambda x: x <= high, (low * 2**k for k in range(MAX_CHOICES))))
+            doubled = (low * 2**k for k in range(MAX_CHOICES + 1))
+            found = list(itertools.takewhile(lambda x: x <= high, doubled))
         case _:
             raise _error(f"`{name}` is neither a list of choices, nor a range, nor a log range above 0")
     if not found or len(found) > MAX_CHOICES:
@@ -188,9 +190,12 @@ def _numbers(*values: Any) -> bool:
 
 
 def _range(name: str, low: Number, high: Number, step: Number = 1) -> list[Scalar]:
-    if step <= 0 or (high - low) / step >= MAX_CHOICES:
+    """Whole steps of the decimals that were written: 0.1, 0.2, 0.3, where adding floats would pass 0.3."""
+    first, last, each = (Fraction(str(number)) for number in (low, high, step))
+    if each <= 0 or (last - first) / each >= MAX_CHOICES:
         raise _error(f"`{name}`: the step is above 0, and a range has at most {MAX_CHOICES} values")
-    return [value for k in range(MAX_CHOICES) if (value := low + k * step) <= high]
+    values = (first + k * each for k in range((last - first) // each + 1))
+    return [int(value) if value.denominator == 1 else float(value) for value in values]
 
 
 def _groups(choices: Mapping[str, Any], rules: Sequence[Requirement]) -> list[tuple[str, ...]]:
