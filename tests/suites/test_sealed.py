@@ -105,6 +105,79 @@ def test_sealed_files_go_through_no_link(tmp_path: Path) -> None:
     assert (target / "sub/a").read_text() == "new"
 
 
+@pytest.mark.findings("A4")
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [
+        ("out.txt", "expected.txt"),  # dangling until the sealed files are there
+        ("out.txt", "/ws/expected.txt"),
+        ("out.txt", "/usr/../ws/expected.txt"),
+        ("out.txt", "../proc/self/cwd/expected.txt"),
+        ("out.txt", "/proc/self/cwd/expected.txt"),
+        ("out.txt", "hop"),  # a link to the answers
+        ("out.txt", "all/expected.txt"),  # `all` is a link to the workspace
+        ("out.txt", "deep/answers"),  # `deep` is a link that a sealed folder replaces
+    ],
+)
+def test_a_link_of_a_run_to_what_is_sealed_does_not_count(
+    case: Case, left: Path, bench: Bench, name: str, goal: str
+) -> None:
+    assert case.sealed is not None
+    (case.sealed / "expected.txt").write_text("7")
+    (case.sealed / "deep").mkdir()
+    (case.sealed / "deep/answers").write_text("7")
+    (case.sealed / "check.py").write_text("assert open('out.txt').read() == '7'\nprint('held')\n")
+    (left / "hop").symlink_to("expected.txt")
+    (left / "all").symlink_to(".")
+    (left / "deep").symlink_to("elsewhere")
+    (left / "elsewhere").mkdir()
+    (left / name).symlink_to(goal)
+    (found,) = check(case, left, bench)
+    assert not found.ok
+    assert found.why.startswith("taken out, since these links lead to what is not the work: ")
+    assert name in found.why.partition(";")[0]
+    (left / name).unlink()
+    (left / name).write_text("7")
+    assert check(case, left, bench)[0].ok
+
+
+@pytest.mark.findings("A4")
+def test_links_within_the_work_to_the_system_and_of_the_case_stay(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    assert case.sealed is not None
+    assert case.workspace is not None
+    (case.sealed / "expected.txt").write_text("7")
+    (case.sealed / "check.py").write_text(
+        "import os\nassert open('one').read() == open('theirs').read() == '7'\n"
+        "assert os.path.exists('alias')\nprint('held')\n"
+    )
+    (left / "data").write_text("7")
+    (left / "one").symlink_to("data")
+    (left / "alias").symlink_to("tool")
+    (left / "tool").symlink_to("/usr/bin/env")
+    for folder in (case.workspace, left):
+        (folder / "theirs").symlink_to("expected.txt")
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
+@pytest.mark.findings("A4")
+def test_settings_of_a_run_are_found_neither_at_home_nor_in_its_folders(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    assert case.sealed is not None
+    (case.sealed / "check.py").write_text(
+        "import os\nassert os.listdir(os.path.expanduser('~')) == []\n"
+        "assert sorted(os.listdir()) == ['.cargo', '.toolrc', 'check.py', 'thing.py'], os.listdir()\n"
+        "assert os.listdir('.cargo') == []\nprint('held')\n"
+    )
+    for name in (".npmrc", ".rspec", "ruff.toml", ".ruff.toml", ".toolrc"):
+        (left / name).write_text("")
+    (left / ".cargo").mkdir()
+    (left / ".cargo/config.toml").write_text("")
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
 def test_a_file_that_steers_tests_counts_only_as_the_case_has_it(
     case: Case, left: Path, bench: Bench
 ) -> None:

@@ -2,11 +2,11 @@
 
 Takes the folder that a run left and a launcher; gives one Result a command. The copy is made after the run
 has ended and lies elsewhere, so no agent can read the checks or change them. Sealed files replace whatever
-is in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
-...) count only where the case brought them: what a run added or changed of them is taken out of the copy. So
-are compiled modules, and what a run added where a check's own modules are looked for and that Python would
-import in place of its library, an installed package that the check runs with or a sealed module, or that says
-which plug-ins are installed.
+is in their place, links on the way included; no link of the run leads to one. Files that steer a test runner
+(conftest.py, pytest.ini, ...) count only where the case brought them: what a run added or changed of them is
+taken out of the copy. So are compiled modules, and what a run added where a check's own modules are looked
+for and that Python would import in place of its library, an installed package that the check runs with or a
+sealed module, or that says which plug-ins are installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from spak.files import beneath
-from spak.files.scratch import Scratch
+from spak.files.scratch import HIDDEN, Scratch
 from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
 from spak.runner.faults import must_have_room, must_have_started
 from spak.suites.installed import installed
@@ -32,9 +32,10 @@ STEERING = frozenset(
     {
         *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"),
         *("pyproject.toml", "sitecustomize.py", "usercustomize.py", "noxfile.py", ".coveragerc"),
+        *("ruff.toml", ".ruff.toml", ".npmrc", ".rspec", ".cargo"),
     }
 )
-"""Files that change how tests are run, wherever they lie."""
+"""Files, and folders of such, that change how tests are run, wherever they lie."""
 MODULES = sys.stdlib_module_names | {
     *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "py", "pygments", "tomli", "exceptiongroup"),
     *("sitecustomize", "usercustomize"),
@@ -45,6 +46,8 @@ IMPORTED = frozenset({".py", ".pyc", ".so", ".pyd"})
 """Endings of files that Python imports."""
 INSTALLED = (".dist-info", ".egg-info", ".egg")
 """Endings of what tells Python that a package is installed, and pytest which plug-ins to load."""
+HOME = "/tmp"
+"""Of a check: a folder that is empty when it begins, so that no settings of the run are found there."""
 SHOWN = 2_000
 """Bytes of a failed check's output that a report shows."""
 
@@ -73,6 +76,7 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
     """The case's sealed checks on the folder that a run left; None is an empty workspace."""
     if not case.right.sealed:
         return []
+    gone: list[str] = []
     with Scratch("sealed") as folder:
         place = folder / "ws"
         place.mkdir()
@@ -81,7 +85,12 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
             _without_steering(place, case, bench)
         if case.sealed is not None:
             put_over(case.sealed, place)
-        return [_run(item, place, bench) for item in case.right.sealed]
+            gone = _without_links(place, case.sealed, case.workspace)
+        results = [_run(item, place, bench) for item in case.right.sealed]
+    if not gone:
+        return results
+    note = f"taken out, since these links lead to what is not the work: {', '.join(gone)[:SHOWN]}"
+    return [item if item.ok else replace(item, why=f"{note}; {item.why}") for item in results]
 
 
 def validate(case: Case, left: Path, bench: Bench) -> list[Result]:
@@ -190,7 +199,7 @@ def _without_steering(place: Path, case: Case, bench: Bench) -> None:
     )
     for path, name in left:
         if (
-            path.name in STEERING
+            not STEERING.isdisjoint(name.parts)
             or "__pycache__" in name.parts
             or (name in added and _is_in_the_way(path, name, places, modules, used))
         ):
@@ -202,8 +211,36 @@ def _without_steering(place: Path, case: Case, bench: Bench) -> None:
         plain = goal.parent.is_dir() and goal.parent.resolve() == place.resolve() / goal.parent.relative_to(
             place
         )
-        if path.name in STEERING and stat.S_ISREG(found.st_mode) and plain:
+        steers = not STEERING.isdisjoint(path.relative_to(given).parts)
+        if steers and stat.S_ISREG(found.st_mode) and plain:
             shutil.copyfile(path, goal)
+
+
+def _without_links(place: Path, sealed: Path, given: Path | None) -> list[str]:
+    """Take out the links of a run that lead to a sealed file, to a folder that holds one, or out of the
+    workspace to where the sandbox differs from here; gives their names. Links of the case stay."""
+    names = [path.relative_to(sealed) for path, _ in walk(sealed)]
+    reserved = {place / part for name in names for part in (name, *name.parents)}
+    found = []
+    for path, info in walk(place):
+        name = path.relative_to(place)
+        if not stat.S_ISLNK(info.st_mode) or (given is not None and _is_same_link(path, given / name)):
+            continue
+        goal = Path(os.path.realpath(path))
+        if goal in reserved or not (goal.is_relative_to(place) or _is_of_the_system(goal)):
+            found.append(name)
+    for name in found:
+        (place / name).unlink()
+    return list(map(str, found))
+
+
+def _is_same_link(path: Path, other: Path) -> bool:
+    return other.is_symlink() and other.readlink() == path.readlink()
+
+
+def _is_of_the_system(goal: Path) -> bool:
+    """Whether a path means the same inside of a sandbox as here."""
+    return goal.exists() and not any(goal.is_relative_to(own) for own in HIDDEN)
 
 
 def _is_imported(path: Path, name: Path) -> bool:
@@ -244,7 +281,7 @@ def _run(item: Check, place: Path, bench: Bench) -> Result:
             workspace=place,
             limits=replace(bench.limits, wall_s=item.timeout_s),
             binds=bench.toolchain.binds,
-            env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"},  # HOME is the workspace
+            env={"HOME": HOME, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"},
         )
     )
     if outcome.status == "launcher":
