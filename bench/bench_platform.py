@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,6 +36,7 @@ RUNS, STEPS, ROUNDS = sized(200, 8), sized(20, 3), sized(3, 1)
 WORKERS = 2
 THREADS = sized(32, 4)
 """Of the floor, and of the systems that bench_peers compares."""
+DATABASE = "spak.sqlite3"
 LENGTHS = sized((100, 1000, 5000), (10, 30))
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = """
@@ -170,12 +172,24 @@ def absent(package: str, name: str, aim: str) -> dict[str, Any]:
 
 def part(name: str, data: Path, **more: str) -> dict[str, Any]:
     """The figures of one part, in a process of its own with that data folder and those settings."""
+    if "SPAK_WEB_DATABASE_URL" not in more and not data.exists():
+        data.mkdir(parents=True)
+        (data / DATABASE).write_bytes(_empty_database())
     done = subprocess.run(
         [sys.executable, "-m", "bench.bench_platform", name], cwd=ROOT, stdout=subprocess.PIPE, check=True,
         env=_environment(data, more),
     )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.decode().strip().splitlines()[-1])
     return found
+
+
+@cache
+def _empty_database() -> bytes:
+    """SQLite's file with its tables: making them takes longer than some parts."""
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
+        words = [sys.executable, "manage.py", "migrate", "-v", "0"]
+        subprocess.run(words, cwd=ROOT, check=True, env=_environment(Path(name), {}))
+        return (Path(name) / DATABASE).read_bytes()
 
 
 def _environment(data: Path, more: dict[str, str]) -> dict[str, str]:
