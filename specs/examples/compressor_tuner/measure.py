@@ -20,7 +20,9 @@ def text(seed: int) -> bytes:
     """Log lines of a few services, the same for the same seed."""
     draw = random.Random(seed)
     users = [f"user-{draw.getrandbits(32):08x}" for _ in range(300)]
-    routes = [f"/api/v{draw.randint(1, 3)}/{name}" for name in ("orders", "carts", "items", "login", "search")]
+    routes = [
+        f"/api/v{draw.randint(1, 3)}/{name}" for name in ("orders", "carts", "items", "login", "search")
+    ]
     lines = []
     for number in range(LINES):
         lines.append(
@@ -43,7 +45,9 @@ def compress(data: bytes, setting: dict[str, int]) -> tuple[bytes, float]:
 def main() -> None:
     given = json.loads(sys.stdin.readline())
     with open(given["candidate"], encoding="utf-8") as file:
-        setting = {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)$", file.read(), re.M)}
+        setting = {
+            name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)$", file.read(), re.M)
+        }
     data = text(given["seed"])
     default = {"LEVEL": 6, "WINDOW": 15, "MEMORY": 8, "STRATEGY": 0}
     mine, usual = [], []
