@@ -108,9 +108,6 @@ TEAM_ROUTES = {
     "spak-editor-draft": Route(EDITOR, "post", {}, SPEC, DRAFT),
     "spak-editor-token": Route(VIEWER, args=SPEC),
     "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("team", "key")),
-    "spak-old-run-events": Route(VIEWER, args=("key",)),
-    "spak-old-team-events": Route(VIEWER),
-    "spak-old-team-runs": Route(VIEWER),
     "spak-team-events": Route(VIEWER),
     "spak-reviews": Route(VIEWER),
     "spak-review-rules": Route(VIEWER),
@@ -136,9 +133,11 @@ TEAM_ROUTES = {
     "spak-suite": Route(VIEWER, args=SUITE),
     "spak-suite-change": Route(EDITOR, "post", {"name": "Each night"}, SUITE),
     "spak-case-seal": Route(EDITOR, "post", {"case": "c"}, SUITE),
+    "spak-case-golden": Route(EDITOR, "post", {"case": "c", "golden": "1"}, SUITE),
     "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
     "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
     "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),
+    "spak-experiment-resume": Route(EDITOR, "post", {}, (*SUITE, "number")),
     "spak-campaign-list": Route(VIEWER),
     "spak-spec-campaigns": Route(VIEWER, args=SPEC),
     "spak-campaign-begin": Route(EDITOR, "post", {}, SPEC),
@@ -181,18 +180,14 @@ TEAM_ROUTES = {
 }
 API = "spak-api-"
 """Addresses with a table of their own: tests/api_table.py."""
-OLD = ("spak-old-run-events", "spak-old-team-events", "spak-old-team-runs")
-"""Addresses of 0.1, which lead to those of today."""
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
-    *OLD,
     *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch", "spak-run-candidate"),
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     "spak-suite-bring": 400,
     "spak-case-seal": 400,
-    **dict.fromkeys(OLD, 301),
     "spak-run-bring": 400,
     "spak-experiment-begin": 400,
     "spak-campaign-begin": 400,

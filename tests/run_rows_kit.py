@@ -13,7 +13,7 @@ from spak.program import compile as compile_program
 from spak.records import Record, place
 from spak.runner.genesis import genesis
 from spakweb.ledger.blobs import store
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run, RunBlob, RunRecord
 
 PAGE = 1_000
 
@@ -55,6 +55,7 @@ def with_file(run: Run, data: bytes) -> str:
     """A file of the best candidate; gives how its address ends."""
     digest = canon.digest(data)
     store(digest, data)
+    RunBlob.objects.get_or_create(run=run, digest=digest, size=len(data))
     run.summary = {"artifacts": [{"name": "best.c", "blob": digest}]}
     run.save(update_fields=["summary"])
     return f"blob/{digest}"

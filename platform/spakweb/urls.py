@@ -7,7 +7,7 @@ from django.urls import include, path
 from spakweb.home import metrics
 from spakweb.home import views as home
 from spakweb.live import events
-from spakweb.runs.pages import badges, json_lists, old_addresses
+from spakweb.runs.pages import badges, json_lists
 
 urlpatterns = [
     path("", home.home, name="spak-home"),
@@ -31,9 +31,6 @@ urlpatterns = [
     path("t/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
     path("t/<slug:team>/runs/<str:key>/events", events.run_events, name="spak-run-events"),
     path("t/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
-    path("runs/<str:key>/events", old_addresses.run_events, name="spak-old-run-events"),
-    path("team/<slug:team>/runs/events", old_addresses.team_events, name="spak-old-team-events"),
-    path("team/<slug:team>/runs.json", old_addresses.team_runs, name="spak-old-team-runs"),
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/runs/<str:run>/", include("spakweb.sources.run_urls")),
     path("t/<slug:team>/schedules/", include("spakweb.schedules.urls")),

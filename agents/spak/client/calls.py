@@ -1,9 +1,9 @@
 """What is asked of a platform and what its answers mean, without a connection.
 
 Each call is a generator: it yields what is to be done (`Send` a request, `Pause`, `Show` an item), is given
-the reply or the error of a request, and returns what the call gives. So tries again, shapes and refusals are
-written once, for `Platform`, which blocks, and `AsyncPlatform`, which awaits. Each request is idempotent (a
-start has an Idempotency-Key), so that one without an answer is sent again a few times. Source: docs/ci.md.
+the reply or the error of a request, and returns what the call gives. `Platform` does it. Each request is
+idempotent (a start has an Idempotency-Key), so that one without an answer is sent again a few times.
+Source: docs/ci.md.
 """
 
 from __future__ import annotations

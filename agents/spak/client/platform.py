@@ -1,7 +1,7 @@
 """The API of a platform as Python that blocks: bring files, start a run, follow it, fetch what it made.
 
 Takes an address and a token; gives documents of docs/openapi.yaml. What is asked and how it is tried again is
-in calls.py; asynchronous.py is the same for an event loop.
+in calls.py.
 """
 
 from __future__ import annotations

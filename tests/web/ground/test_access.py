@@ -24,7 +24,6 @@ from address_table import (
     GIVEN_TO_ALLAUTH,
     LET_IN_AND_TOLD,
     OF_OPERATORS,
-    OLD,
     OPEN_ALLAUTH,
     OPEN_ARGS,
     OPEN_ROUTES,
@@ -243,13 +242,13 @@ def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> No
     route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=OPEN_ARGS.get(name, ()))
     answer = ask(client, name, route, named)
     looks = name in BY_TOKEN and route.least in (VIEWER, None)
-    assert answer.status_code in ({301} if name in OLD else {200, 204} if looks else {403})
+    assert answer.status_code in ({200, 204} if looks else {403})
     assert not answer.cookies
     if not looks:
         assert answer.json()["code"] == "web.token_scope"
 
 
-LISTS = {"spak-team-runs", "spak-old-team-runs"}
+LISTS = {"spak-team-runs"}
 """Of a whole team: a token for some specs is shown what is of these."""
 
 
@@ -267,7 +266,7 @@ def test_what_a_token_for_another_spec_reaches(cast: Any, named: dict[str, Any],
     Run.objects.filter(key="ended-run").update(version=cast.spec.head, takes_in=[])
     answer = asked_for(cast, named, name, ["another"])
     if name in LISTS:
-        assert answer.status_code == (301 if name in OLD else 200)
+        assert answer.status_code == 200
         assert b"live-run" not in answer.content and b'"small"' not in answer.content
     elif TEAM_ROUTES[name].args == ("team",):
         assert (answer.status_code, b"for some specs alone" in answer.content) == (403, True)

@@ -179,20 +179,6 @@ def test_it_sees_what_its_person_sees_and_no_more(cast: Any, secret: str) -> Non
     assert [program(given).get(LIST).status_code for given in (one, secret)] == [404, 404]
 
 
-def test_addresses_of_before_lead_to_those_of_today(cast: Any, secret: str) -> None:
-    """Since 0.2 what is a team's has the team in its address."""
-    begun(cast.team, cast.spec.head, "r1")
-    team = cast.team.slug
-    for old, today in (
-        ("/runs/r1/events?after=3", f"/t/{team}/runs/r1/events?after=3"),
-        (f"/team/{team}/runs/events", f"/t/{team}/runs/events"),
-        (f"/team/{team}/runs.json?state=waiting", f"{LIST}?state=waiting"),
-    ):
-        answer = program(secret).get(old)
-        assert (answer.status_code, answer["Location"]) == (301, today)
-    assert program(secret).get(f"/team/{team}/runs.json", follow=True).json()["runs"][0]["key"] == "r1"
-
-
 def revoked(cast: Any) -> None:
     tokens.revoke(Token.objects.get())
 
