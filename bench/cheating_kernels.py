@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.sizes import sized
 from spak import config
 from spak.files.scratch import Scratch
 from spak.kernel.metric_decision import DEFAULTS, decide
@@ -324,12 +325,14 @@ def rows() -> list[dict[str, Any]]:
     with Scratch("bench") as place:
         place.chmod(0o755)
         court = Court(place)
-        wanted = {name: ends.split() for name, (ends, _) in WRONG.items()}
-        wanted |= {name: ["measured"] for name in (*NO_GAIN, *HONEST)}
+        most = sized(None, 2)
+        wrong, plain, honest = ([*group][:most] for group in (WRONG, NO_GAIN, HONEST))
+        wanted = {name: WRONG[name][0].split() for name in wrong}
+        wanted |= {name: ["measured"] for name in (*plain, *honest)}
         other = [name for name, ends in wanted.items() if court.ending(name) not in ends]
     return [
-        _row("cheating kernels: found, or without gain", [*WRONG, *NO_GAIN], other),
-        _row("honest kernels: pass", [*HONEST], other),
+        _row("cheating kernels: found, or without gain", [*wrong, *plain], other),
+        _row("honest kernels: pass", honest, other),
     ]
 
 
@@ -337,4 +340,4 @@ def _row(name: str, tried: list[str], other: list[str]) -> dict[str, Any]:
     missed = [each for each in tried if each in other]
     name += f" (not: {', '.join(missed)})" if missed else ""
     count = len(tried)
-    return {"name": name, "ours": count - len(missed), "floor": count, "unit": "", "aim": str(count)}
+    return {"name": name, "ours": count - len(missed), "floor": count, "unit": "", "aim": f">= {count}"}
