@@ -141,6 +141,54 @@ def test_a_link_of_a_run_to_what_is_sealed_does_not_count(
     assert check(case, left, bench)[0].ok
 
 
+READER = """
+import ast, glob, os, sys
+for folder in ("/ws", "/tmp", "/proc/%d/cwd" % os.getppid()):
+    for path in glob.glob(f"{folder}/**/check.py", recursive=True):
+        tree = ast.parse(open(path).read())
+        table = next(ast.literal_eval(n.value) for n in ast.walk(tree) if isinstance(n, ast.Assign))
+        print(table[sys.argv[1]])
+"""
+TABLE = """
+import os, subprocess
+CASES = {"2": "sealed-4", "3": "sealed-9"}
+for given, want in CASES.items():
+    command = [os.environ["SPAK_WORK"], "python3", "solution.py", given]
+    done = subprocess.run(command, input="n", capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr, done.returncode) == (want, "", 0), done
+print("held")
+"""
+ENDS = """
+import os, subprocess
+def work(*words):
+    done = subprocess.run([os.environ["SPAK_WORK"], *words], input=b"\\xff", capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+assert work("sh", "-c", "cat; echo no >&2; exit 3") == (3, b"\\xff", b"no\\n")
+assert work()[0] == 125
+subprocess.Popen([os.environ["SPAK_WORK"], "sleep", "600"], stdin=subprocess.DEVNULL)
+print("held", flush=True)
+"""
+
+
+@pytest.mark.findings("A4")
+def test_work_that_a_check_runs_apart_sees_no_sealed_file(case: Case, left: Path, bench: Bench) -> None:
+    assert case.sealed is not None
+    (case.sealed / "check.py").write_text(TABLE)
+    (left / "solution.py").write_text(READER)
+    (found,) = check(case, left, bench)
+    assert not found.ok
+    assert "stdout=''" in found.why, "it found no check.py"
+    (left / "solution.py").write_text("import sys\nprint(f'sealed-{int(sys.argv[1]) ** 2}')\n")
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
+@pytest.mark.findings("A4")
+def test_work_apart_ends_as_it_does_and_with_its_check(case: Case, left: Path, bench: Bench) -> None:
+    assert case.sealed is not None
+    (case.sealed / "check.py").write_text(ENDS)
+    assert [item.why for item in check(case, left, bench)] == [""]
+
+
 @pytest.mark.findings("A4")
 def test_links_within_the_work_to_the_system_and_of_the_case_stay(
     case: Case, left: Path, bench: Bench

@@ -21,10 +21,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from spak.cancel import Token
 from spak.files import beneath
 from spak.files.scratch import HIDDEN, Scratch
-from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
+from spak.ports import Job, Launcher, Limits, MeasureCall, Outcome, Toolchain, Validator
 from spak.runner.faults import must_have_room, must_have_started
+from spak.suites import apart
 from spak.suites.installed import installed
 from spak.suites.model import Case, Check, walk
 
@@ -46,7 +48,7 @@ IMPORTED = frozenset({".py", ".pyc", ".so", ".pyd"})
 """Endings of files that Python imports."""
 INSTALLED = (".dist-info", ".egg-info", ".egg")
 """Endings of what tells Python that a package is installed, and pytest which plug-ins to load."""
-HOME = "/tmp"
+HOME = "/dev/shm"
 """Of a check: a folder that is empty when it begins, so that no settings of the run are found there."""
 SHOWN = 2_000
 """Bytes of a failed check's output that a report shows."""
@@ -83,10 +85,13 @@ def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
         if left is not None:
             copy_plain(left, place)
             _without_steering(place, case, bench)
+        work = folder / "work"
+        work.mkdir()
+        copy_plain(place, work)
         if case.sealed is not None:
             put_over(case.sealed, place)
             gone = _without_links(place, case.sealed, case.workspace)
-        results = [_run(item, place, bench) for item in case.right.sealed]
+        results = [_run(item, place, work, bench) for item in case.right.sealed]
     if not gone:
         return results
     note = f"taken out, since these links lead to what is not the work: {', '.join(gone)[:SHOWN]}"
@@ -272,18 +277,25 @@ def _is_of_tests(folder: Path) -> bool:
     return not {"test", "tests"}.isdisjoint(folder.parts)
 
 
-def _run(item: Check, place: Path, bench: Bench) -> Result:
+def _run(item: Check, place: Path, work: Path, bench: Bench) -> Result:
+    """One check; `work` is what it may run apart from the sealed files (spak.suites.apart)."""
     name = " ".join(item.cmd)
-    program = bench.toolchain.programs.get(item.cmd[0], item.cmd[0])
-    outcome = bench.launcher.run(
-        Job(
-            argv=(program, *item.cmd[1:]),
-            workspace=place,
-            limits=replace(bench.limits, wall_s=item.timeout_s),
-            binds=bench.toolchain.binds,
-            env={"HOME": HOME, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"},
-        )
-    )
+    env = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+
+    def job(words: Sequence[str], folder: Path) -> Job:
+        argv = (bench.toolchain.programs.get(words[0], words[0]), *words[1:]) if words else ()
+        limits = replace(bench.limits, wall_s=item.timeout_s)
+        return Job(argv=argv, workspace=folder, limits=limits, binds=bench.toolchain.binds, env=env)
+
+    def start(words: tuple[str, ...], given: bytes, over: Token) -> Outcome:
+        with Scratch("work") as empty:
+            copy_plain(work, empty)
+            return bench.launcher.run(replace(job(words, empty), stdin=given, cancel=over))
+
+    python = bench.toolchain.programs.get("python", "/usr/bin/python3")
+    with Scratch("work") as folder, apart.offered(folder, python, start) as program:
+        shown = replace(job(item.cmd, place), env={**env, "HOME": HOME, "SPAK_WORK": str(program)})
+        outcome = bench.launcher.run(replace(shown, binds=(*shown.binds, folder)))
     if outcome.status == "launcher":
         must_have_started(outcome.detail)
         return Result(name, False, outcome.detail or "the sandbox did not start", void=True)
