@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -50,6 +51,7 @@ AGENT A LEVEL 5 {
 }
 """
 
+EXAMPLES = int(os.environ.get("SPAK_FUZZ_EXAMPLES", "12"))
 SHIPPED = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.spak"))
 
 
@@ -64,14 +66,14 @@ def made(old: str, new: str) -> tuple[ops.Op, ...]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(("\n", "\r\n")))
 @pytest.mark.findings("A3")
 def test_the_edits_between_any_two_specs_make_the_other(draw: random.Random, newline: str) -> None:
     made(spec_text(draw, 0.05), spec_text(draw, 0.05, newline))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 6))
 def test_the_edits_between_a_spec_and_what_became_of_it(draw: random.Random, count: int) -> None:
     old = new = spec_text(draw, 0.05)

@@ -39,6 +39,7 @@ DELTA = {
     "way": "judges",
     "step": "judges",
     "prompt": "judges",
+    "evidence": "judges",
     "protect": "judges",
     "backend": "models",
     "proposer": "models",

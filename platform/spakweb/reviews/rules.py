@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from spakweb import access
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import ApprovalRule, Check, Patch, Revision, Verdict
+from spakweb.reviews.parts import digest_of, loosened_by
 from spakweb.reviews.reading import read, read_imports
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.models import Spec
@@ -131,12 +132,22 @@ def of_people(patch: Patch) -> list[str]:
     approvals, latest, found = standing_approvals(patch), patch.latest, []
     if len(approvals) < (needed := max(1, patch.spec.review_rules.approvals)):
         found.append(plural(needed - len(approvals), "more approval"))
-    if not any(map(_by_admin, approvals)) and (why := for_an_admin(patch, latest)):
+    saw = [one for one in approvals if _by_admin(one) and _loosens_alike(patch, one.revision, latest)]
+    if not saw and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
     found += _by_roles(patch, latest, approvals)
     if _is_refused(patch, latest):
         found.append("who asked for changes to approve it, or a new revision")
     return found
+
+
+def _loosens_alike(patch: Patch, seen: Revision, latest: Revision) -> bool:
+    """Whether what a revision loosens is what the newest one does: bringing a text up to date may join it
+    with a change that makes it more."""
+    if seen.pk == latest.pk:
+        return True
+    one, two = (digest_of(loosened_by(read(patch.spec, at.base.text, at.text))) for at in (seen, latest))
+    return one == two
 
 
 def _is_refused(patch: Patch, latest: Revision) -> bool:

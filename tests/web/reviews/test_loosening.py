@@ -11,7 +11,8 @@ from django.urls import reverse
 from reviews_kit import ONE, OTHER, refused
 from spakweb.reviews import actions, page, rules
 from spakweb.reviews.models import Patch, Verdict
-from spakweb.specs.actions import create_spec
+from spakweb.reviews.protection import protect
+from spakweb.specs.actions import create_spec, save_version
 from spakweb.specs.models import Spec
 
 PROTECTS = """\
@@ -74,19 +75,77 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
 
 @pytest.mark.findings("A3", "B1")
 @pytest.mark.parametrize(
-    ("text", "less", "words"),
+    ("text", "less", "pill", "words"),
     [
-        (PROTECTS, ' protect: ["tests/"]', "patches may change tests/ in fix, which was protected"),
-        (JUDGED, "    NEXT { success -> verify }\n", "a run ends without verify"),
+        (PROTECTS, ' protect: ["tests/"]', "Widens", "patches may change tests/ in fix, which was protected"),
+        (JUDGED, "    NEXT { success -> verify }\n", "Widens", "a run ends without verify"),
+        (JUDGED, "python3 ", "Look", "a judgement goes by test in verify"),
     ],
-    ids=["protection", "way to the judge"],
+    ids=["protection", "way to the judge", "command of the judge"],
 )
-def test_what_is_smuggled_past_a_reviewer_needs_an_admin(cast: Any, text: str, less: str, words: str) -> None:
+def test_what_is_smuggled_past_a_reviewer_needs_an_admin(
+    cast: Any, text: str, less: str, pill: str, words: str
+) -> None:
     patch = proposed(cast, create_spec(cast["alice"], cast.team, "fixes", text), text.replace(less, ""))
     before_checks = shown(cast, patch).content.decode().partition('aria-label="Checks"')[0]
-    assert "Widens</span>" in before_checks and words in before_checks
+    assert f"{pill}</span>" in before_checks and words in before_checks
     actions.judge(cast["rita"], patch, 1, True)
     assert rules.missing(patch) == ["an admin to approve it, since it widens what the spec may do"]
+    do, bob = reverse("spak-patch-do", args=[cast.team.slug, "fixes", 1]), cast.client("bob")
+    form = {"do": "merge", "revision": "1"}
+    answer = bob.post(do, form, headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "web.patch_waits")
+    ticked = shown(cast, patch, "alice").context["loosened_digest"]
+    cast.client("alice").post(do, {"do": "approve", "revision": "1", "loosened": ticked})
+    assert bob.post(do, form).status_code == 302
+    assert Patch.objects.get().merged.text == patch.latest.text
+
+
+SETS = """\
+AGENT A LEVEL 4 {
+  START -> t
+  TASK t {
+    step a: tool.run { cmd: "make" output_var: out }
+    NEXT { success -> u }
+  }
+  TASK u {
+    step z: tool.run { cmd: "ls" }
+  }
+}
+"""
+
+
+@pytest.mark.findings("B1", "B7")
+def test_an_admin_approves_no_more_than_they_saw(cast: Any) -> None:
+    """The patch sets a variable that a condition reads since; the approval was given before that."""
+    spec = create_spec(cast["alice"], cast.team, "sets", SETS)
+    judged = SETS.replace("    NEXT { success -> u }", '    success: out == "yes"\n    NEXT { success -> u }')
+    save_version(cast["alice"], spec, judged, 1)
+    protect(cast["alice"], spec, 1, follow=True)
+    more = SETS.replace('"ls" }', '"ls" }\n    step y: tool.run { cmd: "echo yes" output_var: out }')
+    patch = proposed(cast, Spec.objects.get(pk=spec.pk), more)
+    actions.judge(cast["alice"], patch, 1, True)
+    assert rules.for_an_admin(patch, patch.latest) == ""
+    actions.update(cast["bob"], patch, 1)
+    patch = Patch.objects.get()
+    assert rules.of_people(patch) == ["an admin to approve it, since it widens what the spec may do"]
+    actions.judge(cast["alice"], patch, 2, True)
+    assert rules.of_people(patch) == []
+
+
+@pytest.mark.findings("B1", "B7")
+def test_one_person_approves_once_and_an_old_page_approves_nothing(cast: Any, bare: Patch) -> None:
+    protect(cast["alice"], bare.spec, 2)
+    actions.judge(cast["rita"], bare, 1, True)
+    actions.judge(cast["rita"], bare, 1, True)
+    assert rules.of_people(Patch.objects.get())[0] == "1 more approval"
+    seen = shown(cast, bare, "alice").context["loosened_digest"]
+    actions.revise(cast["bob"], bare, 1, BARE.replace('"A patch."', '"A good patch."'))
+    do = reverse("spak-patch-do", args=[cast.team.slug, "fixes", 1])
+    form = {"do": "approve", "loosened": seen, "revision": "1"}
+    answer = cast.client("alice").post(do, form, headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "web.patch_moved")
+    assert rules.of_people(Patch.objects.get())[0] == "2 more approvals"
 
 
 @pytest.mark.findings("B1")

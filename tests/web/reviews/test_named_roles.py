@@ -68,7 +68,7 @@ def missing(patch: Patch) -> list[str]:
         ("  START", "    START", set()),
         ('"Look."', '"Look around."', {"any"}),
         ('cmd: "ls"', 'cmd: "rm"', {"any", "privileged", "tools"}),
-        ('cmd: "true"', 'cmd: "false"', {"any", "privileged", "tools", "judges"}),
+        ('cmd: "true"', 'cmd: "false"', {"any", "privileged", "tools", "judges", "widens"}),
         ("SANDBOX: docker", "SANDBOX: none", {"any", "privileged", "widens", "sandbox"}),
         ("tokens: 100", "tokens: 200", {"any", "privileged", "widens", "limits"}),
         ("tokens: 100", "tokens: 50", {"any", "limits"}),

@@ -56,6 +56,17 @@ class Sides:
             self._steps[key] = match.steps(*both)
         return self._steps[key]
 
+    def now(self, place: tuple[str, str, str]) -> tuple[str, str, str] | None:
+        """Where a ground of the old spec (judges.py) is in the new one; None without its task."""
+        task, kind, name = place
+        if not task:
+            return place
+        if task not in self.pairs:
+            return None
+        old, new = self.old.tasks[task], self.new.tasks[self.pairs[task]]
+        names = self.steps(old, new, kind == "checks") if kind else {}
+        return new.name, kind, names.get(name, name)
+
     def tasks(self) -> Iterator[tuple[TaskView, TaskView, str]]:
         """The tasks that both have, and their path."""
         for name, other in self.pairs.items():
@@ -155,11 +166,15 @@ def _planned(met: Met) -> bool:
 
 
 def _higher(met: Met) -> bool:
-    return _rank(met.now) > _rank(met.was)
+    """Without a LEVEL nothing bounds the mode."""
+    return met.change == "lost" or _rank(met.now) > _rank(met.was)
 
 
 def _mode(met: Met) -> bool | None:
+    """Without a MODE the caller's holds, which may be any."""
     if met.name == "MODE":
+        if met.change == "lost":
+            return None if _place(settings.MODES, met.was) < len(settings.MODES) - 1 else False
         return _place(settings.MODES, met.now) > _place(settings.MODES, met.was)
     return _more(met)
 
@@ -232,46 +247,62 @@ def _ways(sides: Sides) -> Iterator[Capability]:
 
 def _steps(sides: Sides) -> Iterator[Capability]:
     """Steps whose exit decides their task, and steps that a judgement rests on."""
-    evidence = judges.evidence(sides.old)[1]
+    read = judges.evidence(sides.old)
+    evidence = judges.rests_on(sides.old, read)
     for old, new, path in sides.tasks():
         kept = sides.steps(old, new)
         decided, decide = set(judges.deciding(old)), set(judges.deciding(new))
-        held = decided | {step for task, step in evidence if task == old.name}
         does = judges.contents(old, sides.catalog)
         remaining = {does[name] for name in kept}
         place, last = {name: index for index, name in enumerate(new.steps)}, -1
+        wrote = {kept.get(name) for name, step in old.steps.items() if judges.writes(step, sides.catalog)}
+        came = [name for name, step in new.steps.items() if judges.writes(step, sides.catalog)]
+        last_new = max((place[name] for name in came if name not in wrote), default=-1)
         for name, step in old.steps.items():
             other = kept.get(name)
             widens: bool | None = False
-            if name not in held:
+            if name not in decided and (old.name, name) not in evidence:
                 pass
             elif other is None:
                 widens = does[name] not in remaining
             elif name in decided and other not in decide:
                 widens = None if judges.judged(new) else True
-            else:
-                widens = place[other] < last
+            elif place[other] < last:
+                widens = True
+            elif place[other] < last_new and (old.name, name) in read:
+                widens = None
             if widens is not False:
                 yield Capability("step", "lost", f"{path}/steps/{other or name}", name, widens=widens)
             if other is not None and judges.writes(step, sides.catalog):
                 last = max(last, place[other])
 
 
-def _prompts(sides: Sides) -> Iterator[Capability]:
-    """Questions whose answer a condition, a check or a VALIDATOR reads."""
-    asked = {(task, step): mark for task, step, mark in judges.questions(sides.new)}
-    for task, step, mark in judges.questions(sides.old):
-        if task not in sides.pairs:
-            continue
-        old, new = sides.old.tasks[task], sides.new.tasks[sides.pairs[task]]
-        is_check = step in old.checks
-        name = sides.steps(old, new, is_check).get(step, step)
-        if asked.get((new.name, name)) != mark:
-            place = "checks/" if is_check else "steps/" if step else ""
-            change: Any = "changed" if (new.name, name) in asked else "lost"
-            yield Capability(
-                "prompt", change, f"tasks/{new.name}/{place}{name or 'GOAL'}", step or "GOAL", widens=True
-            )
+def _grounds(kind: str, asks: bool) -> Callable[[Sides], Iterator[Capability]]:
+    """What judgements go by: questions, or all else. What is new counts where it sets a variable that was
+    read already."""
+
+    def found(sides: Sides) -> Iterator[Capability]:
+        after, known = judges.grounds(sides.new, sides.catalog), set()
+        read = {(sides.pairs.get(task), variable) for task, variable in judges.readings(sides.old)}
+        for place, was in judges.grounds(sides.old, sides.catalog).items():
+            other = sides.now(place)
+            if other is None:
+                continue  # its task went, and `way` tells
+            known.add(other)
+            now = after.get(other)
+            if was.asks == asks and (asks if now is None else now.does != was.does):
+                change: Any = "lost" if now is None else "changed"
+                yield Capability(kind, change, _path(other), place[2], widens=True if asks else None)
+        for place, came in after.items():
+            if place not in known and came.asks == asks and came.read & read:
+                yield Capability(kind, "gained", _path(place), place[2], widens=None)
+
+    return found
+
+
+def _path(place: tuple[str, str, str]) -> str:
+    task, kind, name = place
+    return "/".join(part for part in ("tasks" if task else "", task, kind, name) if part)
 
 
 def _protected(sides: Sides) -> Iterator[Capability]:
@@ -338,10 +369,12 @@ def _parts(path: str) -> list[str]:
 TABLE: tuple[Row, ...] = (
     Row("way", "a way from START to an end that loses a judge, a condition or a deciding step",
         "{name} without {before}", _ways),
-    Row("step", "a step whose exit decides its task, or that a judgement rests on: gone, ignored or earlier",
+    Row("step", "a step that decides its task, or that a judgement rests on: gone, ignored, before a write",
         "step {name} no longer decides{where}", _steps),
     Row("prompt", "another prompt, GOAL or prediction for a question whose answer a condition reads",
-        "the question {name}, whose answer a condition reads, is another", _prompts),
+        "the question {name}, whose answer a condition reads, is another", _grounds("prompt", True)),
+    Row("evidence", "another command, path or default in what a judgement reads, a check, a deciding program",
+        "a judgement goes by {name}{where}, which is another", _grounds("evidence", False)),
     Row("judgement", "a condition, check or rule of measurement that is gone or asks for less",
         "{name}{where} judges less{change}", _by_facts("judgement", facts.judgements, _judges_less)),
     Row("validator", "a VALIDATOR that is gone", "VALIDATOR{where} judges less{change}",
@@ -352,8 +385,8 @@ TABLE: tuple[Row, ...] = (
         _by_facts("axiom", facts.axioms, _lost)),
     Row("policy", "a POLICY that is gone", "POLICY{change} forbids less",
         _by_facts("policy", facts.policy, _lost)),
-    Row("level", "a higher LEVEL", "LEVEL rises{change}", _by_facts("level", facts.level, _higher)),
-    Row("mode", "a MODE that stops less often", "{name}{change} stops less often",
+    Row("level", "a higher LEVEL, or none", "LEVEL rises{change}", _by_facts("level", facts.level, _higher)),
+    Row("mode", "a MODE that stops less often, or none", "{name}{change} stops less often",
         _by_facts("mode", facts.modes, _mode)),
     Row("approvals", "APPROVALS ask: what was denied may be signed for",
         "what was denied may be approved by a person", _by_facts("approvals", facts.approvals, _asks)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from spak.lang import ast
 from spak.lang.catalog import Catalog
@@ -59,54 +59,103 @@ def contents(task: TaskView, catalog: Catalog | None) -> dict[str, Any]:
 # ---- what a judgement reads ----------------------------------------------------------------------------
 
 
-def evidence(made: View) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """The steps that judgements read, as (task, step): those that they name, and all that these rest on.
-    A plan of a task without steps has an empty name."""
-    setters = _setters(made)
-    direct: set[tuple[str, str]] = set()
-    for task in made.tasks.values():
-        read = [name for part in task.conditions.values() for name in _names(part.node)]
-        read += [
-            name
-            for path, part in task.settings.items()
-            if path.startswith("VALIDATOR")
-            for name in _names(part.node)
-        ]
-        read += [
-            name
-            for check in task.checks.values()
-            for part in check.parts.values()
-            for name in _names(part.node)
-        ]
-        direct |= _set_by(read, task, setters)
-    known, rest = set(direct), list(direct)
+Place = tuple[str, str]
+"""A task and a step of it, or a variable that it reads."""
+
+
+class Ground(NamedTuple):
+    """What judgements go by: what it does, whether it is a question, and which task reads it as which
+    variable."""
+
+    does: Any
+    asks: bool
+    read: frozenset[Place]
+
+
+def readings(made: View) -> set[Place]:
+    """The tasks, with each variable that a judgement of them reads."""
+    return {(name, variable) for name, task in made.tasks.items() for variable in _read_by_judges(task)}
+
+
+def evidence(made: View) -> dict[Place, set[Place]]:
+    """The steps that judgements read, with task and variable of each reading. A plan of a task without steps
+    has an empty name."""
+    setters, found = _setters(made), dict[Place, set[Place]]()
+    for name, variable in readings(made):
+        for place in _set_by([variable], made.tasks[name], setters):
+            found.setdefault(place, set()).add((name, variable))
+    return found
+
+
+def rests_on(made: View, places: Iterable[Place]) -> set[Place]:
+    """The steps, and all that they read, and so on."""
+    setters, rest = _setters(made), list(places)
+    known = set(rest)
     while rest:
         owner, name = rest.pop()
         task = made.tasks[owner]
-        step = task.steps.get(name)
-        read = [one for part in step.parts.values() for one in _names(part.node)] if step is not None else []
-        more = _set_by(read, task, setters) - known
+        more = _set_by(_read_by(task.steps.get(name)), task, setters) - known
         known |= more
         rest += more
-    return direct, known
+    return known
 
 
-def questions(made: View) -> Iterator[tuple[str, str, Any]]:
-    """Task, step and prompt of each question that a judgement reads: what it asks, GOAL and predictions,
-    which are in each of its prompts."""
-    around = [part.mark for part in made.items["prediction"]]
-    for owner, name in sorted(evidence(made)[0]):
-        task = made.tasks[owner]
-        step = task.steps.get(name)
-        if step is None or not step.kind.startswith("tool."):
-            parts = step.parts if step is not None else {}
-            own = {key: part.mark for key, part in parts.items() if key != "output_var"}
-            goal = task.settings.get("GOAL")
-            yield owner, name, [step.kind if step else "", own, goal.mark if goal else None, around]
-    for task in made.tasks.values():
-        for check in task.checks.values():
-            if not check.kind.startswith("tool."):
-                yield task.name, check.name, [check.kind, {k: p.mark for k, p in check.parts.items()}, around]
+def grounds(made: View, catalog: Catalog | None) -> dict[tuple[str, str, str], Ground]:
+    """What judgements go by, by task, kind of thing and name: the steps that they read, programs whose exits
+    decide a task, checks, and the inputs that any of these read."""
+    predictions = [part.mark for part in made.items["prediction"]]
+    readers: dict[str, set[Place]] = {}
+    for one in readings(made):
+        readers.setdefault(one[1], set()).add(one)
+    places: dict[Place, set[Place]] = evidence(made)
+    for owner, task in made.tasks.items():
+        for name in deciding(task):
+            if _runs(task.steps[name], catalog):
+                places.setdefault((owner, name), set())
+    inputs, found = set(readers), dict[tuple[str, str, str], Ground]()
+    for (owner, name), by in sorted(places.items()):
+        step = made.tasks[owner].steps.get(name)
+        kind = "steps" if step is not None else ""
+        found[owner, kind, name or "GOAL"] = _ground(made.tasks[owner], step, by, predictions)
+        inputs.update(_read_by(step))
+    for owner, task in made.tasks.items():
+        for name, check in task.checks.items():
+            output = check.parts.get("output_var")
+            sets = {name, f"metric.{name}", _word(output.node) if output is not None else name}
+            read = set[Place]().union(*(readers.get(variable, ()) for variable in sets))
+            found[owner, "checks", name] = _ground(task, check, read, predictions)
+    for variable in sorted(inputs):
+        part = made.settings.get(variable.replace("input.", "INPUTS/"))
+        if part is not None:
+            found["", "INPUTS", variable.removeprefix("input.")] = Ground(part.mark, False, frozenset())
+    return found
+
+
+def _ground(task: TaskView, step: StepView | None, read: Iterable[Place], predictions: list[Any]) -> Ground:
+    """GOAL and predictions are in each prompt of a task."""
+    parts = {key: part.mark for key, part in step.parts.items() if key != "output_var"} if step else {}
+    asks = step is None or not step.kind.startswith("tool.")
+    goal = task.settings.get("GOAL")
+    around = [goal.mark if goal else None, predictions] if asks else []
+    return Ground([step.kind if step else "", parts, around], asks, frozenset(read))
+
+
+def _runs(step: StepView, catalog: Catalog | None) -> bool:
+    """Whether the step runs a program that it is given; a tool that nobody knows may."""
+    entry = catalog.tool(step.kind.removeprefix("tool.")) if catalog is not None else None
+    return entry is None or any(use.startswith("runs") for use in entry.arguments.values())
+
+
+def _read_by_judges(task: TaskView) -> Iterator[str]:
+    """The variables that conditions, VALIDATOR and checks of a task read."""
+    validator = [part for path, part in task.settings.items() if path.startswith("VALIDATOR")]
+    yield from _names(tuple(part.node for part in (*task.conditions.values(), *validator)))
+    for check in task.checks.values():
+        yield from _read_by(check)
+
+
+def _read_by(step: StepView | None) -> Iterator[str]:
+    yield from _names(tuple(part.node for part in step.parts.values()) if step is not None else ())
 
 
 def _setters(made: View) -> dict[str, set[tuple[str, str]]]:
@@ -114,8 +163,8 @@ def _setters(made: View) -> dict[str, set[tuple[str, str]]]:
     for owner, task in made.tasks.items():
         for name, step in task.steps.items():
             output = step.parts.get("output_var")
-            if output is not None:
-                found.setdefault(_word(output.node), set()).add((owner, name))
+            for variable in (f"exit_code.{name}", _word(output.node) if output is not None else ""):
+                found.setdefault(variable, set()).add((owner, name))
         output = task.settings.get("OUTPUT")
         if output is not None:
             found.setdefault(_word(output.node), set()).add((owner, ""))
@@ -128,10 +177,11 @@ def _set_by(
     """The steps that set what is read in a task; `last_tool_output` may be of any tool step of it."""
     found: set[tuple[str, str]] = set()
     for name in names:
-        found |= setters.get(name, set())
         step = _STEP_OF.fullmatch(name)
-        if step is not None and step[1] in task.steps:
-            found.add((task.name, step[1]))
+        if step is not None:
+            found |= {(task.name, step[1])} if step[1] in task.steps else setters.get(name, set())
+        else:
+            found |= setters.get(name, set())
         if name == "last_tool_output":
             found |= {(task.name, one) for one, step in task.steps.items() if step.kind.startswith("tool.")}
     return found
