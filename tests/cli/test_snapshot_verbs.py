@@ -8,6 +8,7 @@ import pytest
 
 from cli_calls import Cli
 from spak import canon
+from spak.kernel.replay import Replay
 from spak.runner import run as module
 
 LOOP = """
@@ -77,3 +78,50 @@ def test_an_export_has_none(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     assert cli("import", "run.jsonl", "--runs-dir", "other").code == 0
     assert not (tmp_path / "other" / snapshot.parent.name / "snapshot").exists()
     assert "snapshot" not in cli("replay", "run.jsonl", "--json").json
+
+
+@pytest.fixture
+def ended(cli: Cli, snapshot: Path) -> Path:
+    """The same of the run when it has ended."""
+    assert cli("cancel", snapshot.parent.name).code == 6
+    assert cli("show", "--json").json["state"] == "cancelled"
+    return snapshot
+
+
+def test_a_run_that_ended_is_shown_without_a_replay(
+    cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = cli("show", "--json").json
+    with monkeypatch.context() as watched:
+        watched.setattr(Replay, "feed", lambda *ignored: pytest.fail("it was replayed"))
+        assert cli("show", "--json").json == shown
+    ended.unlink()
+    assert cli("show", "--json").json == shown
+
+
+@pytest.mark.parametrize("doubt", ["bytes", "stale", "version", "rules", "no file"])
+def test_one_in_doubt_is_not_shown(cli: Cli, ended: Path, doubt: str) -> None:
+    head, _, _ = ended.read_bytes().partition(b"\n")
+    shown = cli("show", "--json").json
+    forged(ended)
+    assert cli("show", "--json").json != shown, "what is forged would be seen"
+    if doubt == "no file":
+        ended.unlink()
+        ended.mkdir()
+    elif doubt == "bytes":
+        ended.write_bytes(ended.read_bytes()[:-1])
+    else:
+        _, _, sealed = ended.read_bytes().partition(b"\n")
+        value = canon.loads(sealed[44:])
+        other = {"stale": {"count": value["count"] - 1}, "version": {"layout": "x"}, "rules": {"rules": "x"}}
+        text = canon.dumps({**value, **other[doubt]})
+        sealed = canon.digest(text).encode() + b"\n" + text
+        ended.write_bytes(canon.dumps({**canon.loads(head), "data": canon.digest(sealed)}) + b"\n" + sealed)
+    assert cli("show", "--json").json == shown
+
+
+def test_a_record_edited_after_the_end_is_no_run_to_show(cli: Cli, ended: Path) -> None:
+    trace = ended.parent / "trace.jsonl"
+    trace.write_bytes(trace.read_bytes().replace(b"answer 1", b"answer 7", 1))
+    found = cli("show", "--json")
+    assert found.code == 1 and "ledger.tampered" in found.err + found.out

@@ -130,7 +130,8 @@ def test_a_tuning_run_taken_up_anywhere_proposes_and_decides_the_same(
         list(whole.history.of(task)) for task in ("base", "tune")
     ]
     run.close()
-    assert not (tmp_path / "b/run-1/snapshot").exists()  # it ended
+    kept = snapshots.found(tmp_path / "b/run-1", "run-1")
+    assert kept is not None and (kept.count, kept.head) == (run.ledger.count, run.ledger.head)
     whole.close()
 
 

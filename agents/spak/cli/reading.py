@@ -19,6 +19,7 @@ from spak.records import Kind, Record
 from spak.runner import View, view
 from spak.runner.perform import prompt_of
 from spak.runner.repeats import OtherPrompts
+from spak.runner.resume import as_kept
 from spak.runner.views.causes import Trail
 from spak.runner.views.quality import judges
 
@@ -37,11 +38,13 @@ def records_of(root: Path, run: str) -> Iterator[Record]:
 
 def view_of(root: Path, run: str) -> View:
     """The view of a run as its ledger has it now; it may be moving."""
-    reader = FileLedgers(root).reader(run)
+    reader = FileLedgers(root).viewer(run)
     try:
-        found, trail, others, checked = Replay(), Trail(), OtherPrompts(), False
+        found, trail, others, checked = as_kept(reader) or Replay(), Trail(), OtherPrompts(), False
+        replayed = found.records
         for record, _ in reader.read():
-            found.feed(record)
+            if record.seq >= replayed:
+                found.feed(record)
             trail.feed(record)
             others.feed(record)
             checked = checked or judges(record)

@@ -41,6 +41,8 @@ _CHUNK = 1 << 20
 class FileLedger:
     """One run's ledger; made by `FileLedgers`. `healed` counts the bytes of a torn line that were cut."""
 
+    keeps_ended = True
+
     def __init__(
         self,
         run: str,
@@ -274,6 +276,12 @@ class FileLedgers:
         """The run as it stands now, every line checked, without a lease; a torn tail is not shown."""
         folder = self._known(run)
         return FileLedger(run, folder, scan_file(folder / TRACE, run))
+
+    def viewer(self, run: str) -> FileLedger:
+        """The same, of what a snapshot knows only the bytes checked, as `open` does."""
+        folder = self._known(run)
+        opened = snapshots.opened(folder, run)
+        return FileLedger(run, folder, opened.scan, opened=opened)
 
     def runs(self) -> list[str]:
         """Run ids that have a genesis, in order of their names (which begin with their time)."""

@@ -63,6 +63,8 @@ class MemoryBlobs:
 class MemoryLedger:
     """A ledger in memory, for tests and what-if runs; nothing of it is durable."""
 
+    keeps_ended = False
+
     def __init__(self, run: str, kept: _Kept, head: str, *, writable: bool) -> None:
         self.run = run
         self.fence = 0

@@ -34,6 +34,8 @@ class Ledger(Protocol):
     blobs: Blobs
     fence: int
     """Grows with every lease of the run; 0 where a lease cannot be lost while its holder lives."""
+    keeps_ended: bool
+    """Whether a snapshot of a run that ended is of use to somebody."""
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines, from a sequence number on."""

@@ -54,6 +54,20 @@ def take_up(ledger: Ledger) -> TakenUp:
     return TakenUp(found, history, 0, trouble)
 
 
+def as_kept(ledger: Ledger) -> Replay | None:
+    """The replay of all records as their snapshot has it, for who looks at a run and does not go on with it;
+    None where there is none or it is in doubt."""
+    try:
+        kept = ledger.kept()
+        if kept is None or (kept.count, kept.head) != (ledger.count, ledger.head):
+            return None
+        rules = Rules.of(next(iter(ledger.read()))[0].body)
+        state, _ = unpack(kept.data, rules, kept.count, kept.head)
+    except (LedgerError, Unusable):
+        return None
+    return Replay(rules, state, kept.count)
+
+
 def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History) -> Snapshot:
     """The snapshot of a run as it is. Raises: UserError `canon.value`."""
     data = pack(rules, ledger.count, ledger.head, state, history.kept())

@@ -205,16 +205,18 @@ class Run:
         self.workspace.settle()
 
     def keep_snapshot(self, least: int = 0) -> None:
-        """Keep the state beside the ledger if at least so many records came since the last time; of a run
-        that ended none is kept. What cannot be kept is left out: whoever takes the run up replays."""
+        """Keep the state beside the ledger if at least so many records came since the last time, of a run
+        that ended since its beginning; none of such a run where the ledger has no use for it. What cannot be
+        kept is left out: whoever takes the run up replays."""
         count, state = self._whole
         if count != self.ledger.count or state is not self.state:
             return  # interrupted between a decision and its records
-        if state.ended and self._kept:
-            self._kept = 0
-            with suppress(UserError):
-                self.ledger.keep(None)
-        elif not state.ended and count - self._kept >= least:
+        if state.ended and not self.ledger.keeps_ended:
+            if self._kept:
+                self._kept = 0
+                with suppress(UserError):
+                    self.ledger.keep(None)
+        elif count > self._kept and count - (0 if state.ended else self._kept) >= least:
             self.flush()
             with suppress(UserError):
                 self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history))

@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 class DatabaseLedger:
     """One run's ledger; made by `DatabaseLedgers`."""
 
+    keeps_ended = False
+
     def __init__(self, row: Run, *, writable: bool) -> None:
         self.run = row.key
         self.row = row
