@@ -17,10 +17,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.coins import CAREFUL, HURRY, SPEC, Pool
+from bench.coins import CAREFUL, HURRY, SPEC, Pool, passes
 from bench.heuristics_job import USEFUL, USELESS, base, improve, rate
 from bench.planted import planted
 from bench.random_edits import BASE, gained
+from bench.sizes import sized
 from spak import config
 from spak.kernel.replay import replay
 from spak.lang.edit import read
@@ -29,6 +30,8 @@ from spak.outer.gate import Candidate, rehearse
 from spak.outer.gate.counterfactual import under
 
 CAMPAIGNS, OTHERS, PAIRS, MORE, RUNS, EDITS = 200, 100, 100, 400, 1_000, 10_000
+REAL = sized(20, 1)
+"""A/A campaigns whose every pair is two runs of its own."""
 EQUALS, EQUAL_PAIRS = 3, 60
 """Equal candidates of an A/A campaign, and the pairs of each."""
 POOL, PLAIN = 1_000, 100
@@ -48,6 +51,11 @@ def rows() -> list[dict[str, Any]]:
             f"A/A: {CAMPAIGNS} campaigns of {EQUALS} equal candidates, {EQUAL_PAIRS} pairs each: accept one",
             accepted("A/A", SPEC, equal, of_pool, CAMPAIGNS, EQUAL_PAIRS),
             aim="<= 0.05",
+        ),
+        row(
+            f"A/A: {REAL} campaigns with real runs: accept one",
+            accepted("A/A, real runs", SPEC, equal, real, REAL, EQUAL_PAIRS),
+            aim="<= 0",
         ),
         row(
             f"planted regression of 10 points (0.8 to 0.7), {PAIRS} pairs: blocked",
@@ -92,6 +100,16 @@ def accepted(what: str, text: str, hints: tuple[str, ...], pairs: Pairs, many: i
             fit += found.counts().get("fit", 0) > 0
     said(f"{what}: {fit} of {many} campaigns accepted")
     return fit / many
+
+
+def real(draw: Random) -> Callable[[str, int, str], Pair]:
+    """Pairs of two runs each, which the kernel makes for that pair alone."""
+
+    def pair(case: str, k: int, text: str) -> Pair:
+        before, after = (passes(one, draw.randrange(1_000_000)) for one in (SPEC, text))
+        return Pair(case, k, after - before)
+
+    return pair
 
 
 def coin(share: float) -> Pairs:

@@ -33,6 +33,11 @@ TWICE = """AGENT Writes {
   }
 }
 """
+ASKS = TWICE.replace(
+    'content: "good" }',
+    'content: "good" }\n    step three: llm.query { prompt: "Say a word." output_var: word }',
+)
+"""The same, and it asks its model."""
 BUDGET = {"candidates": 2, "pairs": 20, "budget_runs": 60, "margin": 50}
 """All pairs come out equal, so that ten show that nothing is lost by 50 points."""
 

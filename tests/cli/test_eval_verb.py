@@ -76,6 +76,29 @@ def test_a_suite_under_one_spec(cli: Cli, suite: Path, tmp_path: Path) -> None:
     assert looks["looks"] == (1 if looks["splits"]["sealed"] else 0)
 
 
+@pytest.mark.findings("B10", "E8")
+@pytest.mark.parametrize(
+    "base, candidate, ties", [("good", "good", 3), ("bad", "good", 0), ("good", "bad", 0)]
+)
+def test_the_junit_report_is_red_where_the_comparison_exits_with_1(
+    cli: Cli, suite: Path, tmp_path: Path, base: str, candidate: str, ties: int
+) -> None:
+    """A spec against itself; a base that fails where the candidate passes; the reverse. Three cases lost are
+    too few for "worse", so that the reverse is asked for by a margin."""
+    margin = ("--non-inferior", "50") if candidate == "bad" else ()
+    specs = (f"{base}.spak", f"{candidate}.spak")
+    done = cli("eval", *specs, "--suite", "s", "--junit", "j.xml", *margin, *ALL)
+    found = done.json
+    red = [
+        one.get("name")
+        for one in ElementTree.parse(tmp_path / "j.xml").iter("testcase")
+        if one.find("failure") is not None
+    ]
+    assert (done.code, red) == ((1, ["verdict"]) if margin else (0, [])), done.err
+    assert len({row["run"] for row in found["cells"]}) == 6
+    assert (found["comparison"]["verdict"], found["comparison"]["ties"]) == ("no_difference", ties)
+
+
 def test_two_specs_are_compared_several_runs_at_a_time(cli: Cli, suite: Path) -> None:
     done = cli("eval", "good.spak", "bad.spak", "--suite", "s", "--jobs", "2", "--non-inferior", "5", *ALL)
     assert done.code == 1

@@ -10,7 +10,18 @@ from xml.etree import ElementTree
 import pytest
 
 from spak.errors import OuterError
-from spak.outer.experiments import Budget, Cell, Done, Experiment, Plan, cells, render, seed_of, summarise
+from spak.outer.experiments import (
+    Budget,
+    Cell,
+    Done,
+    Experiment,
+    Plan,
+    Report,
+    cells,
+    render,
+    seed_of,
+    summarise,
+)
 from spak.outer.experiments.run import estimate
 
 CASES = {f"c{number:02}": f"h{number}" for number in range(12)}
@@ -248,13 +259,57 @@ def test_junit_and_html_are_well_formed_whatever_runs_wrote() -> None:
     report = summarise("e", "h", PLAN, bad)
     root = ElementTree.fromstring(render.junit(report))
     assert [(suite.get("tests"), suite.get("failures"), suite.get("errors")) for suite in root] == [
-        ("12", "12", "0"),
-        ("12", "0", "1"),
+        ("12", "0", "0"),
+        ("13", "1", "0"),
+    ]
+    assert [
+        found.text
+        for found in root.iterfind("./testsuite/testcase/system-out")
+        if "<script>" in (found.text or "")
     ]
     page = render.html(report, lambda run: f"runs/{run}")
     assert '<a href="runs/run-c03/base/0">' in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.findings("B10")
+@pytest.mark.parametrize(
+    "passes, margin, red",
+    [
+        (lambda cell: cell.spec == "new", None, []),
+        (lambda cell: cell.spec == "base", None, [("new", "verdict")]),
+        (lambda cell: False, None, []),
+        (lambda cell: True, 0.5, []),
+        (lambda cell: cell.spec == "base", 0.5, [("new", "verdict")]),
+    ],
+    ids=["better", "worse", "equal", "non-inferior", "inferior"],
+)
+def test_junit_of_a_comparison_is_red_where_its_verdict_is(
+    passes: Passes, margin: float | None, red: list[tuple[str, str]]
+) -> None:
+    plan = replace(PLAN, non_inferior=margin)
+    report = summarise("e", "h", plan, all_of(plan, passes))
+    assert (reds(report), report.ok) == (red, not red)
+
+
+@pytest.mark.findings("B10")
+def test_junit_of_one_spec_is_red_where_a_run_has_not_passed() -> None:
+    plan = replace(PLAN, specs={"base": "B"}, files={"base": "b"})
+    found = all_of(plan, lambda cell: cell.case != "c01")
+    del found[Cell("c02", "base", 0)]
+    assert reds(summarise("e", "h", plan, found)) == [("base", "c01#1"), ("base", "c02#1")]
+    assert not reds(summarise("e", "h", plan, all_of(plan, lambda cell: True)))
+
+
+def reds(report: Report) -> list[tuple[str | None, str | None]]:
+    """The tests of the JUnit report with a failure or an error."""
+    tests = ElementTree.fromstring(render.junit(report)).iter("testcase")
+    return [
+        (test.get("classname"), test.get("name"))
+        for test in tests
+        if {child.tag for child in test} & {"failure", "error"}
+    ]
 
 
 def test_an_estimate_names_what_it_does_not_know() -> None:

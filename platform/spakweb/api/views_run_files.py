@@ -136,10 +136,12 @@ class RunJUnit(View):
         found = find_run(request, team, run, kept=True)
         export.begun(found)
         try:
-            records = (record for record, _ in DatabaseLedgers().reader(found.key).read())
+            ledger = DatabaseLedgers().reader(found.key)
+            records = (record for record, _ in ledger.read())
             if reach.hides(request.user, found.takes_in):
                 records = (record for record in records if record.kind != Kind.ROUTE)
-            text = junit(found.name, records)
+            page = request.build_absolute_uri(reverse("spak-run", args=[team, run]))
+            text = junit(found.name, records, page, ledger.blobs)
         except UserError as error:
             raise Refused("web.run_damaged", error.message, error.hint, 409) from error
         return HttpResponse(text, content_type="application/xml; charset=utf-8")

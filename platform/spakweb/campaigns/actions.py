@@ -61,7 +61,8 @@ def begin(
     """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md); 0
     tokens or billionths of a US dollar is no limit.
 
-    Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`, `web.trial_asks`.
+    Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`, `web.run_backend`,
+    `web.trial_asks`.
     """
     access.require(user, "campaign.edit", version.spec)
     access.require(user, "suite.view", suite)

@@ -132,7 +132,8 @@ def begin(
     """An experiment with all its runs, queued; each run is one of the team's like any other. When its budget
     is used up, a sweep cancels those that have not begun (budget.py).
 
-    Raises: Refused `web.experiment`, `web.case_checks`, `web.trial_asks`; what `runs.actions.start` raises.
+    Raises: Refused `web.experiment`, `web.case_checks`, `web.run_backend`, `web.trial_asks`;
+    what `runs.actions.start` raises.
     """
     access.require(user, "suite.edit", suite)
     chosen = [case for case in suite.current.select_related("files", "vetting") if case.split in splits]

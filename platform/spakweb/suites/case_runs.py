@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from spak import config
 from spak.errors import UserError
+from spak.llm import BACKENDS
 from spak.outer.experiments.model import seed_of
 from spak.program import compile as compile_program
 from spakweb import clock
@@ -73,8 +74,12 @@ def try_now(rows: Any) -> None:
 
 
 def require_unattended(cases: Iterable[Case], versions: Iterable[SpecVersion], backend: str) -> None:
-    """Raises: Refused `web.trial_asks` where a person answered the run that a case was kept from, and a
-    version would ask a person again. What else asks one is known when it does: its run is void then."""
+    """Raises: Refused `web.run_backend` of one that is not there, which would be waited for without end;
+    `web.trial_asks` where a person answered the run that a case was kept from, and a version would ask a
+    person again. What else asks one is known when it does: its run is void then."""
+    if backend not in ("", *BACKENDS):
+        hint = f"One of: {', '.join(BACKENDS)}."
+        raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
     if backend not in PERSONS:
         return
     origins = {case.origin: case for case in cases if backend or not case.recorded}

@@ -79,7 +79,10 @@ def test_an_experiment_from_begin_to_report(cast: Any, suite: Suite, ci: Client)
     report = ci.get(here + "report.json").json()
     assert [row["missing"] and row["passed"] for row in report["specs"]] == [0, 0] and not report["ok"]
     suites = ElementTree.fromstring(ci.get(here + "junit.xml").content).findall("testsuite")
-    assert [(row.get("name"), row.get("errors")) for row in suites] == [("small v2", "4"), ("small v3", "4")]
+    assert [(row.get("name"), row.get("tests"), row.get("failures")) for row in suites] == [
+        ("small v2", "4", "0"),
+        ("small v3", "5", "1"),
+    ]
     assert b"<html" in ci.get(here + "report.html").content
     stopped = ci.post(here + "stop/")
     assert (stopped.status_code, stopped.json()["state"]) == (202, "stopped")

@@ -16,6 +16,7 @@ from spak.outer.campaigns import verify
 from spakweb import clock, rights
 from spakweb.campaigns import actions, ledger, queue, steps
 from spakweb.campaigns.models import Campaign, State
+from spakweb.errors import Refused
 from spakweb.runs.actions import start
 from spakweb.runs.models import Run
 from spakweb.specs.actions import save_version
@@ -29,10 +30,6 @@ from spakweb.worker import execute
 from token_kit import program
 
 World = tuple[Spec, Suite]
-ASKS = kit.TWICE.replace(
-    'content: "good" }',
-    'content: "good" }\n    step three: llm.query { prompt: "Say a word." output_var: word }',
-)
 
 
 @pytest.fixture
@@ -50,7 +47,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
 def asking(cast: Any, world: World, model: Stub) -> World:
     """A spec that asks its model, with a run of it."""
     spec, suite = world
-    save_version(cast["alice"], spec, ASKS, 1, "it asks")
+    save_version(cast["alice"], spec, kit.ASKS, 1, "it asks")
     spec.refresh_from_db()
     run = start(cast["alice"], spec, mode="full_auto", backend="openai_compatible")
     execute.advance(run.key)
@@ -115,6 +112,11 @@ def test_a_campaign_waits_for_its_model(cast: Any, asking: World, model: Stub, c
     told = ledger.read(made)
     assert (told.tested[0].verdict, made.state) == ("fit", State.ENDED)
     assert {pair.outcome for pair in told.tested[0].pairs} == {0}
+    undisturbed = kit.begun(cast["bob"], spec, suite, backend="openai_compatible")
+    assert kit.finish(undisturbed) == "proposals"
+    assert [(one.verdict, one.why) for one in ledger.read(undisturbed).tested] == [
+        (one.verdict, one.why) for one in told.tested
+    ]
 
 
 @pytest.mark.findings("E1")
@@ -136,13 +138,16 @@ def test_runs_that_cannot_begin_wait_too_and_few_ask(cast: Any, asking: World, m
 @pytest.mark.findings("E1")
 def test_an_experiment_waits_and_goes_on(cast: Any, asking: World, model: Stub) -> None:
     spec, suite = asking
-    made = suites.begin(cast["bob"], suite, [spec.head], 2, ["gate"], "openai_compatible")
+    versions = [spec.head, spec.versions.get(number=1)]
+    undisturbed = suites.begin(cast["bob"], suite, versions, 2, ["gate"], "openai_compatible")
+    run_cells(undisturbed)
+    made = suites.begin(cast["bob"], suite, versions, 2, ["gate"], "openai_compatible")
     away(model)
     run_cells(made)
     bob = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
     here = f"/api/v1/teams/{cast.team.slug}/suites/{suite.slug}/experiments/{made.number}/"
     shown = bob.get(here).json()
-    assert (shown["state"], shown["open"]) == ("paused", 2)
+    assert (shown["state"], shown["open"]) == ("paused", 2), "the version that asks no model has ended"
     assert shown["why"].startswith("llm.server: ")
     page = reverse("spak-experiment", args=[cast.team.slug, suite.slug, made.number])
     text = cast.client("bob").get(page).content.decode()
@@ -150,10 +155,35 @@ def test_an_experiment_waits_and_goes_on(cast: Any, asking: World, model: Stub) 
     back(model)
     assert bob.post(f"{here}resume/").json()["state"] == "running"
     run_cells(made)
-    assert (bob.get(here).json()["state"], [row.passed for row in report.of(made).report.specs]) == (
-        "ended",
-        [2],
-    )
+    found, wanted = report.of(made).report, report.of(undisturbed).report
+    assert (bob.get(here).json()["state"], [row.passed for row in found.specs]) == ("ended", [2, 2])
+    assert [(one.verdict, one.p, one.unpaired, one.against) for one in found.comparisons] == [
+        (one.verdict, one.p, one.unpaired, one.against) for one in wanted.comparisons
+    ]
+
+
+@pytest.mark.findings("E1")
+def test_a_backend_that_is_not_there_is_refused_at_once(cast: Any, world: World) -> None:
+    """It would be waited for without end."""
+    spec, suite = world
+    team, bob = cast.team.slug, cast.client("bob")
+    token = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
+    api = f"/api/v1/teams/{team}"
+    versions = [{"spec": spec.slug, "version": 1}]
+    for path, body in (
+        (f"{api}/suites/{suite.slug}/experiments/", {"versions": versions, "splits": ["gate"]}),
+        (f"{api}/specs/{spec.slug}/campaigns/", {"suite": suite.slug}),
+    ):
+        answer = token.post(path, {**body, "backend": "olama"}, content_type="application/json")
+        assert (answer.status_code, answer.json()["code"]) == (400, "web.run_backend"), answer.json()
+        assert "ollama" in answer.json()["hint"]
+    form = {"base": spec.head.pk, "n": "1", "split": "gate", "backend": "olama"}
+    answer = bob.post(reverse("spak-experiment-begin", args=[team, suite.slug]), form)
+    assert answer.status_code == 400 and "web.run_backend" in answer.content.decode()
+    with pytest.raises(Refused) as caught:
+        kit.begun(cast["bob"], spec, suite, backend="olama")
+    assert caught.value.code == "web.run_backend"
+    assert not Experiment.objects.exists() and not Campaign.objects.exists()
 
 
 @pytest.mark.findings("E1")

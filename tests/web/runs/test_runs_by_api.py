@@ -267,3 +267,14 @@ def test_no_address_of_the_api_approves(cast: Any, ci: Client) -> None:
     begun(cast.team, cast.spec.head, "live-run")
     for word in ("approve", "decide", "deny", "delete"):
         assert post(ci, f"{HERE}runs/live-run/{word}/").json()["code"] == "web.404"
+
+
+@pytest.mark.sandbox
+@pytest.mark.findings("B10")
+def test_the_junit_report_says_what_failed_and_where_the_run_is(cast: Any, ran: Callable[..., Run]) -> None:
+    run = ran('task Look { step shout: tool.run { cmd: "cat missing.txt" } }')
+    assert run.count, run.reason
+    look = program(cast["vera"], cast.team, "look")
+    found = look.get(f"{HERE}runs/{run.key}/junit.xml").content.decode()
+    for words in ("shout", "exit", "No such file", f"http://testserver/t/{cast.team.slug}/runs/{run.key}/"):
+        assert words in found, found

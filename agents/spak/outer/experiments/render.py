@@ -100,18 +100,21 @@ def verdict(found: Comparison) -> list[str]:
 
 
 def junit(report: Report, address: Callable[[str], str] = str) -> str:
-    """JUnit XML: a suite for each spec, a test for each run with its address; void and missing are errors."""
+    """JUnit XML: a suite for each spec, a test for each run with its address. It is red exactly where the
+    report is not `ok`: by the runs of a single spec (void and missing are errors), else by the test `verdict`
+    of a candidate; the outcomes of compared runs are output of their tests."""
+    verdicts = {one.candidate: one for one in report.comparisons}
     parts = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for spec in report.plan.specs:
         rows = [(cell, report.done.get(cell)) for cell in cells(report.plan) if cell.spec == spec]
-        failures = sum(done is not None and done.outcome == "fail" for _, done in rows)
-        errors = sum(done is None or done.outcome == "void" for _, done in rows)
+        tests = [_testcase(cell, done, address, bool(verdicts)) for cell, done in rows]
+        tests += [_verdict_test(verdicts[spec])] if spec in verdicts else []
+        failures, errors = (sum(f"<{tag} " in test for test in tests) for tag in ("failure", "error"))
         parts.append(
-            f"<testsuite name={_attr(spec)} tests={_attr(len(rows))} failures={_attr(failures)} "
+            f"<testsuite name={_attr(spec)} tests={_attr(len(tests))} failures={_attr(failures)} "
             f"errors={_attr(errors)}>"
         )
-        parts += [_testcase(cell, done, address) for cell, done in rows]
-        parts.append("</testsuite>")
+        parts += [*tests, "</testsuite>"]
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
 
@@ -172,17 +175,42 @@ def _boxes(report: Report, case: str, spec: str, address: Callable[[str], str]) 
     return "".join(parts)
 
 
-def _testcase(cell: Cell, done: Done | None, address: Callable[[str], str]) -> str:
+def _testcase(cell: Cell, done: Done | None, address: Callable[[str], str], compared: bool) -> str:
     seconds = 0.0 if done is None else done.ms / 1000
-    names = f"classname={_attr(cell.spec)} name={_attr(f'{cell.case}#{cell.k + 1}')}"
-    opening = f"<testcase {names} time={_attr(seconds)}"
-    if done is None:
-        return f'{opening}><error message="missing"/></testcase>'
-    if done.outcome == "pass":
+    opening = _opening(cell.spec, f"{cell.case}#{cell.k + 1}", seconds)
+    if done is not None and done.outcome == "pass":
         return f"{opening}/>"
-    tag = "failure" if done.outcome == "fail" else "error"
-    body = xml_escape(f"run {address(done.run)}\n{done.why}".translate(_CONTROL))
-    return f"{opening}><{tag} message={_attr(done.why.partition(chr(10))[0][:200])}>{body}</{tag}></testcase>"
+    outcome = "missing" if done is None else done.outcome
+    body = "" if done is None else f"run {address(done.run)}\n{done.why}"
+    if compared:
+        return _green(opening, f"{outcome}\n{body}")
+    why = "missing" if done is None else done.why.partition("\n")[0][:200]
+    return _red(opening, "failure" if outcome == "fail" else "error", why, body)
+
+
+def _verdict_test(found: Comparison) -> str:
+    opening = _opening(found.candidate, "verdict", 0.0)
+    first, *more = verdict(found)
+    body = "\n".join([first, *more])
+    if found.ok:
+        return _green(opening, body)
+    return _red(opening, "failure", first, body)
+
+
+def _opening(spec: str, name: str, seconds: float) -> str:
+    return f"<testcase classname={_attr(spec)} name={_attr(name)} time={_attr(seconds)}"
+
+
+def _green(opening: str, output: str) -> str:
+    return f"{opening}><system-out>{_inside(output)}</system-out></testcase>"
+
+
+def _red(opening: str, tag: str, message: str, body: str) -> str:
+    return f"{opening}><{tag} message={_attr(message)}>{_inside(body)}</{tag}></testcase>"
+
+
+def _inside(text: str) -> str:
+    return xml_escape(text.translate(_CONTROL))
 
 
 def _attr(value: object) -> str:

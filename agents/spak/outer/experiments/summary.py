@@ -74,6 +74,13 @@ class Comparison:
     """Differences of tokens, cost and time by case where both have all results."""
     non_inferior: Mapping[str, Any] | None = None
 
+    @property
+    def ok(self) -> bool:
+        """Not worse and every run has a result, or non-inferior where that was asked for."""
+        if self.non_inferior is not None:
+            return bool(self.non_inferior["holds"])
+        return self.verdict != "worse" and not self.against and not self.unpaired
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -97,12 +104,7 @@ class Report:
         """Every run passed; with candidates: none is worse, or non-inferior where that was asked for."""
         if not self.comparisons:
             return all(row.passed == self.plan.n * len(self.plan.cases) for row in self.specs)
-        return all(
-            one.non_inferior["holds"]
-            if one.non_inferior is not None
-            else one.verdict != "worse" and not one.against and not one.unpaired
-            for one in self.comparisons
-        )
+        return all(one.ok for one in self.comparisons)
 
     def to_json(self) -> dict[str, Any]:
         """The report as `spak eval --json` prints it, with a row for each cell."""
