@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 def save(user: Any, team: Team, name: str, text: str | bytes) -> ProblemFile:
     """Keep a text under a name, in the place of an earlier one, and have it checked.
 
-    Raises: Refused `web.problem_name`, `web.problem_text`, `web.problem_many`.
+    Raises: Refused `web.problem_name`, `web.problem_text`, `web.problem_many`, `web.problem_judges`.
     """
     access.require(user, "spec.edit", team)
     name = name.strip()
@@ -54,6 +54,8 @@ def save(user: Any, team: Team, name: str, text: str | bytes) -> ProblemFile:
         old = ProblemFile.objects.filter(team=team, name=name).first()
         if old is None and ProblemFile.objects.filter(team=team).count() >= MOST:
             raise Refused("web.problem_many", f"A team has at most {MOST} problems.", "Remove one.", 409)
+        if old is not None and old.text != kept:
+            _may_change(user, old)
         digest = hashlib.sha256(kept.encode()).hexdigest()
         fields = {
             "text": kept, "sha256": digest, "state": ProblemFile.State.QUEUED, "found": [], "sent": 0,
@@ -75,11 +77,24 @@ def check_again(user: Any, problem: ProblemFile) -> None:
 
 
 def remove(user: Any, problem: ProblemFile) -> None:
-    """Remove it. Runs that began keep its text; specs that name it find it no more."""
+    """Remove it. Runs that began keep its text; specs that name it find it no more.
+
+    Raises: Refused `web.problem_judges`.
+    """
     access.require(user, "spec.edit", problem)
+    _may_change(user, problem)
     with transaction.atomic():
         record(user, "problem.removed", problem.name, problem.team, before=_short(problem))
         problem.delete()
+
+
+def _may_change(user: Any, problem: ProblemFile) -> None:
+    """A problem judges the kernels of every spec that names it: another one can let more pass."""
+    if problem.team.guards(problem.team) and not access.can(user, "spec.widen", problem.team):
+        raise Refused(
+            "web.problem_judges", f"{problem.name} judges kernels: another text may let more of them pass.",
+            "Save it under another name and propose a patch that names it, or ask an admin of the team.", 403,
+        )  # fmt: skip
 
 
 def _short(problem: ProblemFile | None) -> str:

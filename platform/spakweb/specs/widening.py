@@ -19,7 +19,6 @@ from spakweb.errors import Refused
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
-from spakweb.teams.models import ReviewRules
 from spakweb.text import plural
 
 LOOKED_AT = 20
@@ -48,11 +47,7 @@ def widens(found: Difference) -> bool:
 
 def is_asked(spec: Spec) -> bool:
     """Whether the rule holds for a spec."""
-    match spec.review_rules.widening:
-        case ReviewRules.Widening.SHARED:
-            return spec.team.memberships.count() > 1
-        case chosen:
-            return bool(chosen == ReviewRules.Widening.ALWAYS)
+    return spec.review_rules.guards(spec.team)
 
 
 def gained(spec: Spec, text: str) -> list[Capability]:

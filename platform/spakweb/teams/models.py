@@ -71,6 +71,11 @@ class ReviewRules(models.Model):
     class Meta:
         abstract = True
 
+    def guards(self, team: Team) -> bool:
+        """Whether what widens needs the right to widen, or a patch, in that team."""
+        shared = self.widening == self.Widening.SHARED and team.memberships.count() > 1
+        return shared or self.widening == self.Widening.ALWAYS
+
 
 class Team(ReviewRules):
     """Owns specs; whoever is not in it does not learn that it exists. Its rules of review hold for its specs

@@ -107,6 +107,27 @@ def test_there_are_not_too_many(cast: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert caught.value.code == "web.problem_many"
 
 
+@pytest.mark.findings("B3")
+def test_what_judges_kernels_is_changed_by_who_may_widen(cast: Any) -> None:
+    """An editor who may not save what widens does not replace a judge either, nor remove it first."""
+    problem = problem_files.save(cast["bob"], cast.team, NAME, GOOD)
+    problem_files.save(cast["bob"], cast.team, NAME, GOOD)
+    cast.team.widening = "shared"
+    cast.team.save()
+    problem.refresh_from_db()
+    for change in (
+        lambda: problem_files.save(cast["bob"], cast.team, NAME, LOOSE),
+        lambda: problem_files.remove(cast["bob"], problem),
+    ):
+        with pytest.raises(Refused) as refused:
+            change()
+        assert refused.value.code == "web.problem_judges"
+    assert ProblemFile.objects.get(team=cast.team).text == GOOD
+    problem_files.save(cast["bob"], cast.team, "problems/other.py", LOOSE)
+    problem_files.save(cast["alice"], cast.team, NAME, LOOSE)
+    assert ProblemFile.objects.get(team=cast.team, name=NAME).text == LOOSE
+
+
 def test_the_api_saves_checks_and_removes(cast: Any) -> None:
     client = cast.client("bob")
     address = reverse("spak-api-problems", args=[cast.team.slug])
