@@ -29,12 +29,13 @@ from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
 from spak.outer.gate import Candidate, rehearse
 from spak.outer.gate.counterfactual import under
 
-CAMPAIGNS, OTHERS, PAIRS, MORE, RUNS, EDITS = 200, 100, 100, 400, 1_000, 10_000
+CAMPAIGNS, OTHERS, PAIRS, MORE = sized((200, 100, 100, 400), (2, 1, 20, 30))
+RUNS, EDITS = sized((1_000, 10_000), (20, 50))
 REAL = sized(20, 1)
 """A/A campaigns whose every pair is two runs of its own."""
-EQUALS, EQUAL_PAIRS = 3, 60
+EQUALS, EQUAL_PAIRS = 3, sized(60, 12)
 """Equal candidates of an A/A campaign, and the pairs of each."""
-POOL, PLAIN = 1_000, 100
+POOL, PLAIN = sized((1_000, 100), (60, 10))
 TIES = 0.3
 
 Pairs = Callable[[Random], Callable[[str, int, str], Pair]]
