@@ -243,7 +243,7 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     bob.page.get_by_role("button", name="Propose its candidates").click()
     bob.page.wait_for_url("**/patches/1/")
     patch = str(bob.page.url).removeprefix(bob.url)
-    expect(bob.page.get_by_text("Fit for review")).to_be_visible()
+    expect(bob.page.locator(".pill", has_text="Fit for review")).to_be_visible()
     expect(bob.page.get_by_role("img", name=re.compile("Evidence .* accepts"))).to_be_visible()
 
     alice.go(patch)
