@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
-from platform_kit import PASSWORD, Up
+from platform_kit import PASSWORD, Up, manage
 from process_kit import start
 from programs_kit import block, shell, surroundings
 from sandbox_kit import docker_ready
@@ -55,6 +55,10 @@ print("last")
   success: exit_code(build) == 0
 }
 '''
+EDITOR = """
+from spakweb.teams.models import Membership
+Membership.objects.filter(user__username="bob").update(role="editor")
+"""
 BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -245,8 +249,10 @@ def test_by_keyboard(person: Person, begin: Begin) -> None:
     page.wait_for_url(f"**{TEAM}/runs/")
 
 
-def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:
-    """Bob may not; of alice's two windows the first counts, and all three go on by themselves."""
+def test_somebody_with_the_role_approves(data: Path, person: Person, begin: Begin) -> None:
+    """Bob, an editor here, may not; of alice's two windows the first counts, and all go on by themselves."""
+    made = manage(data, "shell", "--no-imports", "-c", EDITOR)
+    assert made.returncode == 0, made.stderr
     alice, bob, second = person(), person("bob"), person()
     path = begin(alice, TIDY)
     ends(alice, "Waiting")
