@@ -16,7 +16,7 @@ from run_rows_kit import begun
 from spak import canon
 from spak.records import Record, decode
 from spakweb.ledger.blobs import store
-from spakweb.runs.models import Run
+from spakweb.runs.models import Run, RunBlob
 from spakweb.specs.actions import create_spec
 
 SPEC = """\
@@ -77,7 +77,11 @@ def run(cast: Any) -> Run:
         *tried(3, 4_000, f"fast {HOSTILE}\n".encode(), wins=3, TILE=16, WAY="a"),
         *tried(4, 5_000, b"\0\xff", TILE=32, WAY="b"),
     ]  # fmt: skip
-    return begun(cast.team, version, "tuned-run", records)
+    made = begun(cast.team, version, "tuned-run", records)
+    for record in records:
+        for blob in record.body.get("subject", {}).values():
+            RunBlob.objects.get_or_create(run=made, digest=blob["$blob"], defaults={"size": 1})
+    return made
 
 
 def page(cast: Any, run: Run, **given: Any) -> str:

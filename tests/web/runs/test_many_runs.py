@@ -93,11 +93,13 @@ FILTERS = ("", "state=failed", "state=unchecked", "spec=small", "version=1", "la
 @pytest.mark.parametrize("query", FILTERS)
 def test_a_filtered_list_of_the_api_goes_by_an_index(cast: Any, query: str) -> None:
     """No filter reads the runs of other teams, nor sorts: the index has them in the list's order."""
-    found = RunFilter.of(QueryDict(query)).apply(Run.objects.filter(team=cast.team), cast["alice"])
-    rows = found.order_by("-pk").values(*RUN_COLUMNS)[:101]
-    wanted = plan(rows)
-    if connection.vendor == "sqlite":
-        assert "runs_of_team (team_id=?)" in wanted, wanted
+    for trials, index in (("", "runs_without_trials"), ("&trials=1", "runs_of_team")):
+        asked = RunFilter.of(QueryDict(query + trials))
+        found = asked.apply(Run.objects.filter(team=cast.team), cast["alice"])
+        wanted = plan(found.order_by("-pk").values(*RUN_COLUMNS)[:101])
+        if connection.vendor != "sqlite":
+            continue
+        assert f"{index} (team_id=?)" in wanted, wanted
         assert "SCAN runs_run" not in wanted and "TEMP B-TREE" not in wanted.replace("UNION", ""), wanted
 
 
