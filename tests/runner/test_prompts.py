@@ -282,7 +282,8 @@ def test_a_generator_has_no_prompt_to_count(tmp_path: Path) -> None:
     run = start(tmp_path, TUNING.replace("steps: 500", "steps: 500 tokens: 9"))
     run.advance("full_auto")
     assert run.state.status == "succeeded"
-    assert not records(run, Kind.CONTEXT) and not records(run, Kind.OBSERVE)
+    assert not records(run, Kind.CONTEXT)
+    assert all(record["facts"].keys() == {"texts"} for record in records(run, Kind.OBSERVE)), "no prompt"
     run.close()
 
 
