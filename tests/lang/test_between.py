@@ -10,46 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edited_spec_kit import COMPARED as SPEC
 from spak.errors import EditRefused
 from spak.lang import parse
 from spak.lang.diff import compare
 from spak.lang.edit import apply, apply_all, from_json, ops, ops_from_json, read, to_json
 from spak.lang.edit.between import between
 from spec_gen import some_op, spec_text
-
-SPEC = """\
-AGENT A LEVEL 5 {
-  CONFIG { MODE semi_auto, SANDBOX DOCKER, BUDGET { steps: 90 } }
-  INPUTS { n: int = 5, kind: enum("a", "b") = "a" }
-  SYSTEM_MODEL M {
-    AXIOM "Outputs stay within 1e-4 of the reference."
-    AXIOM "No file outside of src is written."
-    HEURISTIC "Use smaller tiles." WHEN fail
-  }
-  START -> first
-
-  TASK first {
-    GOAL "Compile it."
-    TOOLS [cc, run]
-    VALIDATOR CpuProfiler { binary: "k.so" }
-    step build: tool.cc { source: "a.c" }
-    step look: tool.run { cmd: "ls {{exit_code.build}}" }
-    step tidy: tool.run { cmd: "rm x" on_fail: continue }
-    evaluation { check lint: tool.run { cmd: "lint" } }
-    success: exit_code(build) == 0 and lint < 3
-    NEXT { success -> second, fail -> first }
-  }
-
-  TASK second {
-    GOAL "Say what was found."
-    TOOLS [read_file]
-    step say: tool.read_file { path: "x" }
-    NEXT { success -> third }
-  }
-
-  TASK third { GOAL "End." }
-}
-"""
 
 EXAMPLES = int(os.environ.get("SPAK_FUZZ_EXAMPLES", "12"))
 SHIPPED = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.spak"))
