@@ -25,38 +25,6 @@ kit.ground(User.objects.get(username="alice"), Team.objects.get(slug="demo-team"
 """
 
 
-PAUSED = """
-import sys
-sys.path.insert(0, "tests")
-import platform_campaigns as kit
-from spakweb.specs.actions import save_version
-from spakweb.suites import actions
-from spakweb.teams.models import Team, User
-from spakweb.worker import queue
-queue.send = lambda key, queue="default": None
-alice = User.objects.get(username="alice")
-spec, suite = kit.ground(alice, Team.objects.get(slug="demo-team"))
-save_version(alice, spec, kit.ASKS, 1, "it asks")
-spec.refresh_from_db()
-actions.begin(alice, suite, [spec.head, spec.versions.get(number=1)], 2, ["gate"], "ollama")
-"""
-"""No model of this name answers here."""
-
-
-@pytest.mark.findings("E1")
-def test_the_page_of_an_experiment_that_is_paused_says_why(person, data: Path) -> None:
-    words = [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", PAUSED]
-    made = subprocess.run(
-        words, cwd=ROOT, env=environment(data, 8000), capture_output=True, text=True, check=False, timeout=120
-    )
-    assert made.returncode == 0, made.stderr
-    alice = person("alice", color_scheme="light", reduced_motion="reduce")
-    alice.go("/t/demo-team/suites/nightly/1/")
-    expect(alice.page.locator("h1 .pill")).to_have_text("Paused", timeout=100_000)
-    expect(alice.page.get_by_text("llm.").first).to_be_visible()
-    assert alice.flaws(dark=True) == []
-
-
 def test_start_a_campaign_follow_it_and_find_its_patch(person, data: Path) -> None:
     words = [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", MADE]
     made = subprocess.run(
