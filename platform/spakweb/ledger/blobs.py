@@ -90,6 +90,10 @@ class StoredBlobs:
             self._rows.add(digest)
         return digest in self._rows
 
+    def know(self, other: StoredBlobs) -> None:
+        """Of the same run: give what was put there, before its rows are committed."""
+        self._rows |= other._known
+
     def flush(self) -> None:
         """Wait until the rows of all blobs put so far are committed; their bytes are durable already."""
         waiting, self._under_way = self._under_way, []

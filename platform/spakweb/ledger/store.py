@@ -59,7 +59,8 @@ class DatabaseLedger:
         self.head = row.head or canon.ZERO
         self.fence = row.fence
         self.fsyncs = 0
-        self.blobs: Blobs = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
+        self.stored = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
+        self.blobs: Blobs = self.stored
         self._writable = writable
         self._under_way: Future[None] | None = None
         self._shown: Future[None] | None = None
@@ -293,8 +294,11 @@ class DatabaseLedgers:
 
     def reader(self, run: str) -> DatabaseLedger:
         self._known(run)
-        leases.settle(run)
-        return DatabaseLedger(self._known(run), writable=False)
+        held = leases.settle(run)
+        reader = DatabaseLedger(self._known(run), writable=False)
+        for ledger in held:
+            reader.stored.know(ledger.stored)
+        return reader
 
     def runs(self) -> list[str]:
         here = Run.objects.filter(count__gt=0, deleted_at=None)
@@ -384,14 +388,16 @@ class Leases:
         with self._lock:
             return max((ledger.fence for ledger in self._held.values() if ledger.run == run), default=-1)
 
-    def settle(self, run: str) -> None:
-        """See that a reader of this process finds what a ledger of this process has handed in."""
+    def settle(self, run: str) -> list[DatabaseLedger]:
+        """See that a reader of this process finds the records that a ledger of this process has handed in;
+        gives these ledgers, since rows of their blobs may be under way still."""
         with self._lock:
             found = [ledger for ledger in self._held.values() if ledger.run == run]
         for ledger in found:
             waiting = ledger._under_way
             if waiting is not None:
                 waiting.exception()
+        return found
 
     def _renew(self) -> None:
         """By the writer, which would else keep the database from it; while that waits, nothing is added."""
