@@ -33,7 +33,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from spak.errors import UnavailableError
-from spak.kernel.metric_decision import DEFAULTS, decide
+from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject, Toolchain
 from spak.validators import cpu_symbols, launch, pairs, problems
@@ -233,7 +233,7 @@ class _Evaluation:
     def _to_confirm(self, rivals: list[str]) -> bool:
         """Whether the candidate becomes the best one, or what is published; one that loses need not pay."""
         if self.role == "candidate":
-            return not rivals or decide(self.pairs, self.rule).outcome == "improved"  # one rival at most
+            return not rivals or pairs.improved(self.pairs, self.rule)  # one rival at most
         return self.role == "final"
 
     def explain(self, violation: Violation) -> None:

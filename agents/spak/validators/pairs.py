@@ -142,6 +142,11 @@ def until_decided(
     return pairs
 
 
+def improved(pairs: Sequence[Mapping[str, Any]], rule: Mapping[str, int]) -> bool:
+    """Whether the kernel will call the candidate of these pairs improved; smaller values are better."""
+    return decide(pairs, rule).outcome == "improved"
+
+
 def _may_improve(verdict: Verdict, rule: Mapping[str, int]) -> bool:
     """Whether the bar can still be reached when all pairs that are left are won; a rule with too few pairs to
     ever reach it takes all of them."""
