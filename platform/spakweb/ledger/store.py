@@ -357,11 +357,11 @@ class Leases:
     def add(self, ledger: DatabaseLedger) -> None:
         """Renew a ledger's lease from now on."""
         with self._lock:
+            self._none_left.clear()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._renew, name="ledger-leases", daemon=True)
                 self._thread.start()  # first: it fails where the host has no thread left
             self._held[ledger.row.pk] = ledger
-            self._none_left.clear()
 
     def drop(self, ledger: DatabaseLedger, last: Batch | None = None) -> Future[None] | None:
         """It is not renewed any more; `last` is handed in behind all of its renewals."""
