@@ -272,11 +272,11 @@ class Watcher:
     def add(self, holding: HeldRun) -> None:
         """Watch over a run that is held, from now on."""
         with self._lock:
+            self._none_left.clear()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="run-watch", daemon=True)
                 self._thread.start()  # first: it fails where the host has no thread left
             self._held[holding.row.pk] = holding
-            self._none_left.clear()
 
     def drop(self, holding: HeldRun) -> None:
         """Watch over a run no longer."""
