@@ -250,7 +250,7 @@ def test_the_walls_of_a_step_are_on_and_off(tmp_path: Path, monkeypatch: pytest.
     with step_walls._walls():
         bench_run.run(tmp_path, "change", 2, mark="-with")
     assert {"look", "fence"} <= set(met)
-    assert int((tmp_path / "change-2-with/store/lock").read_text()) == step_walls.FENCE
+    assert int((tmp_path / "change-2-with/store/fence").read_text()) == step_walls.FENCE
     met.clear()
     with step_walls._no_walls():
         bench_run.run(tmp_path, "change", 2, mark="-without")

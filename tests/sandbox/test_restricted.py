@@ -15,6 +15,7 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import pytest
 from process_kit import WAIT_S, happens, until
 from sandbox_kit import living, sh
 from spak import sandbox
+from spak.cancel import Cancelled
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits, Outcome
 from spak.sandbox import Restricted, cgroup, chain, live, restricted, slots
@@ -241,25 +243,36 @@ def test_kill_returns_when_nothing_lives(launcher: Restricted, workspace: Path) 
     child.kill()
 
 
-def test_the_lock_lives_as_long_as_the_sandbox_and_no_job_releases_it(
-    launcher: Restricted, workspace: Path, tmp_path: Path
-) -> None:
+def test_the_lock_lives_as_long_as_the_sandbox(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:
     path = tmp_path / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    tries = "for fd in /proc/self/fd/*; do flock -u ${fd##*/}; done 2>tried; echo >done; exec sleep 300"
-    child = launcher.start(sh(tries, workspace, inherit=(lock,)))
-    other = os.open(path, os.O_RDWR)
-    until((workspace / "done").exists)
-    assert "Operation not permitted" in (workspace / "tried").read_text()
-    with pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    token, ended = threading.Event(), []
+
+    def job() -> None:
+        with suppress(Cancelled):
+            launcher.run(sh("echo >begun; sleep 300", workspace, inherit=(lock,), cancel=token))
+        ended.append(True)
+
+    runner = threading.Thread(target=job)
+    runner.start()
+    until((workspace / "begun").exists)
     os.close(lock)
+    other = os.open(path, os.O_RDWR)
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    child.kill()
+    token.set()
+    runner.join(WAIT_S)
+    assert ended
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(other)
+
+
+def test_a_first_process_takes_no_lock(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    outcome = launcher.start(sh("true", workspace, inherit=(lock,))).wait(0)
+    os.close(lock)
+    assert outcome.status == "launcher" and "first process" in outcome.detail
 
 
 def test_a_job_of_its_own_has_no_lock_open(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:

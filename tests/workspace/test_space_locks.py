@@ -92,6 +92,16 @@ def test_a_tool_that_locks_the_folder_does_not_lock_the_next_one_out(space: Work
     space.rollback()
 
 
+def test_the_file_of_the_lock_is_empty_and_its_fence_elsewhere(space: Workspace, tmp_path: Path) -> None:
+    space.take(3)
+    with space.lock() as fd:
+        assert os.fstat(fd).st_size == 0
+        (tmp_path / "store/lock").chmod(0o600)
+        (tmp_path / "store/lock").write_text("9" * 20)
+    space.take(4)
+    assert int((tmp_path / "store/fence").read_text()) == 4
+
+
 class TestFence:
     """A workspace object of a runner whose lease was taken by another one."""
 
@@ -166,7 +176,7 @@ class TestFence:
         Workspace(space.directory, space.directory.parent / "new").take(1)
         assert synced == []
         later.take(2)
-        assert synced == [space.directory.parent / "store" / "lock"]
+        assert synced == [space.directory.parent / "store" / "fence"]
 
 
 class TestAnotherHost:

@@ -66,11 +66,14 @@ class Wiring:
             os.close(self.passed.pop())
 
 
-def check(job: Job, descriptors: Iterable[int] = ()) -> str:
+def check(job: Job, descriptors: Iterable[int] = (), *, first_process: bool = False) -> str:
     """Empty, or why the job cannot be started so.
 
-    A descriptor of a folder would be a way out: from it, the job could open any path of the host.
+    A descriptor of a folder would be a way out: from it, the job could open any path of the host. A job that
+    is the first process would have what it inherits open itself.
     """
+    if first_process and job.inherit:
+        return "a job that is its namespace's first process inherits no lock"
     for number in (*job.inherit, *descriptors):
         try:
             if stat.S_ISDIR(os.fstat(number).st_mode):
@@ -166,7 +169,7 @@ def command(
         drop = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--no-new-privs")
         line += [programs.prlimit, *limits, "--", programs.setpriv, *drop, "--"]
     lock = job.inherit[0] if job.inherit else None
-    inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, sources)]
+    inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, sources, first_process)]
     options = b"".join(os.fsencode(option) + b"\0" for option in inner)  # the last one may be empty
     return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_GATE, *job.argv]
 
@@ -174,8 +177,8 @@ def command(
 def _isolation(
     wiring: Wiring, first_process: bool, filters: Iterable[bytes], lock: int | None
 ) -> Iterator[str]:
-    """`lock` stays open in bwrap's own processes, which live as long as anything inside: the job itself
-    could release it. A job that is the first process has it open too, and may not call flock."""
+    """`lock` stays open in bwrap's first process, which lives as long as anything inside and which no job can
+    reach (`_sights`): the job itself could release it, or find a file of the host by it."""
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
     yield from ("--cap-drop", "ALL", "--clearenv", "--new-session", "--hostname", "spak")
     yield from ("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID))
@@ -183,14 +186,20 @@ def _isolation(
         yield "--as-pid-1"
     if lock is not None:
         yield from ("--sync-fd", str(lock))
-    for one in (seccomp.program(platform.machine(), first_process and lock is not None), *filters):
+    for one in (seccomp.program(platform.machine()), *filters):
         yield from ("--add-seccomp-fd", str(wiring.memory(one)))
 
 
-def _sights(job: Job, wiring: Wiring, sources: Sequence[str]) -> Iterator[str]:
-    """What can be seen, in order: a later mount covers an earlier one, and `/` closes after the last."""
+def _sights(job: Job, wiring: Wiring, sources: Sequence[str], first_process: bool) -> Iterator[str]:
+    """What can be seen, in order: a later mount covers an earlier one, and `/` closes after the last.
+
+    bwrap's first process is covered: by `/proc/1/fd` the workspace lock would be found, by `/proc/1/mem` its
+    code be changed.
+    """
     yield from _system()
     yield from ("--proc", "/proc", "--dev", "/dev")
+    if not first_process:
+        yield from ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
     yield from ("--size", str(max(16 * MIB, min(job.limits.memory_bytes // 4, 512 * MIB))), "--tmpfs", "/tmp")
     for name, content in _etc():
         yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(content)), f"/etc/{name}")

@@ -69,7 +69,7 @@ class Restricted:
     def run(self, job: Job) -> Outcome:
         """Run it to its end."""
         try:
-            job, slot = self._admit(job, ())
+            job, slot = self._admit(job)
             if slot is not None and chain.hidden(chain.places(job), slot.uid):
                 live = self._carry(job, slot, (), False, b"")
             else:
@@ -88,14 +88,16 @@ class Restricted:
         A job that cannot be started gives a child that has ended already, with status `launcher`.
         """
         try:
-            job, slot = self._admit(job, pass_fds)
+            job, slot = self._admit(job, pass_fds, first_process=True)
             return self._carry(job, slot, pass_fds, True, seccomp_extra)
         except Refused as error:
             return NotStarted(str(error))
 
-    def _admit(self, job: Job, pass_fds: Sequence[int]) -> tuple[Job, slots.Slot | None]:
+    def _admit(
+        self, job: Job, pass_fds: Sequence[int] = (), *, first_process: bool = False
+    ) -> tuple[Job, slots.Slot | None]:
         """The job with its workspace resolved and, for root, given to a user of its own. Raises: Refused."""
-        if why := chain.check(job, pass_fds):
+        if why := chain.check(job, pass_fds, first_process=first_process):
             raise Refused(why)
         job = replace(job, workspace=job.workspace.resolve())
         if not self._root:

@@ -26,17 +26,16 @@ _EPERM, _ENOSYS = 1, 38
 
 
 @lru_cache
-def program(machine: str, locked: bool = False) -> bytes:
-    """The filter for `x86_64` or `aarch64`, ready for a `--seccomp` descriptor; `locked` for a job that has a
-    lock of its starter open, which it must not release.
+def program(machine: str) -> bytes:
+    """The filter for `x86_64` or `aarch64`, ready for a `--seccomp` descriptor.
 
     Raises: BugError `bug.data` when no list ships for the machine.
     """
     text = data.path(f"sandbox/seccomp/{machine}.toml").read_text()
-    return b"".join(struct.pack("=HBBI", *line) for line in assemble(tomllib.loads(text), locked))
+    return b"".join(struct.pack("=HBBI", *line) for line in assemble(tomllib.loads(text)))
 
 
-def assemble(table: Mapping[str, Any], locked: bool = False) -> list[Instruction]:
+def assemble(table: Mapping[str, Any]) -> list[Instruction]:
     """The list as instructions, in the order that its head describes."""
     lines: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -49,7 +48,7 @@ def assemble(table: Mapping[str, Any], locked: bool = False) -> list[Instruction
     for rule in table["argument"]:
         body = list(_argument(rule))
         lines += [(_EQUAL, 0, len(body), rule["number"]), *body]
-    for number in (*table["refused"].values(), *(table["locked"].values() if locked else ())):
+    for number in table["refused"].values():
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     for number in table["absent"].values():
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]

@@ -3,12 +3,12 @@
 A tool can outlive its runner. The lock's descriptor is therefore handed on to the tool on purpose, and the
 lock is free only when the last process that holds it has ended; whoever comes next waits for that, up to a
 deadline. It is given back by closing the descriptor, never by unlocking: that would free it for all holders.
-The file is opened for reading only, so that a tool can do nothing to it.
+The file is empty and means nothing, since its descriptor leaves this process.
 
-A runner can also outlive its lease: it was stopped while another one took the run. The file therefore holds
-the highest fence (the number of a lease) that ever took the lock. Whoever comes with a lower one is
-refused, whoever comes with a higher one writes it down: from then on the runner before can do nothing here.
-That of the first lease is not synced: there is no runner before it.
+A runner can also outlive its lease: it was stopped while another one took the run. A second file, of which
+no descriptor is handed on, holds the highest fence (the number of a lease) that ever took the lock. Whoever
+comes with a lower one is refused, whoever comes with a higher one writes it down: from then on the runner
+before can do nothing here. That of the first lease is not synced: there is no runner before it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _WIDTH = 20
 
 
 class WorkspaceLock:
-    """The lock of one workspace, taken as often as you like by its owner: `with lock as fd`."""
+    """The lock of one workspace, taken as often as you like by its owner: `with lock as fd`. It lies in the
+    folder given."""
 
-    def __init__(self, path: Path, wait_s: float) -> None:
-        self._path = path
-        self._file = str(path)
+    def __init__(self, folder: Path, wait_s: float) -> None:
+        self._file, self._fence_file = str(folder / "lock"), str(folder / "fence")
         self._wait_s = wait_s
         self.fence = 0
         """That of the lease under which its owner works; 0 where there are none."""
@@ -65,34 +65,45 @@ class WorkspaceLock:
             self._fd = -1
 
     def _take(self) -> int:
-        fd = os.open(self._file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o400)
         try:
             self._wait(fd)
-            self._check(fd)
+            self._check()
             os.set_inheritable(fd, True)
         except BaseException:
             os.close(fd)
             raise
         return fd
 
-    def _check(self, fd: int) -> None:
+    def _check(self) -> None:
         """Compare fences, and write ours down if it is the highest so far. The lock is held."""
-        digits = os.pread(fd, _WIDTH, 0)
-        known = int(digits) if digits.isdigit() else 0
+        known = self._known()
         if known > self.fence:
             raise LedgerError(
                 "ledger.lost_lease",
-                f"another runner has taken over this workspace ({self._path} has fence {known})",
+                f"another runner has taken over this workspace ({self._fence_file} has {known})",
                 "nothing was written since; the other process continues the run",
             )
         if known < self.fence:
-            own = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            own = os.open(self._fence_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 os.pwrite(own, b"%0*d\n" % (_WIDTH, self.fence), 0)
                 if self.fence > FIRST:
                     os.fsync(own)
             finally:
                 os.close(own)
+
+    def _known(self) -> int:
+        """The highest fence so far; 0 where there was no lease."""
+        try:
+            fd = os.open(self._fence_file, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        try:
+            digits = os.pread(fd, _WIDTH, 0)
+        finally:
+            os.close(fd)
+        return int(digits) if digits.isdigit() else 0
 
     def _wait(self, fd: int) -> None:
         deadline = time.monotonic() + self._wait_s
@@ -106,7 +117,7 @@ class WorkspaceLock:
             if left <= 0:
                 raise RunError(
                     "workspace.busy",
-                    f"something still works in this workspace ({self._path} is held)",
+                    f"something still works in this workspace ({self._file} is held)",
                     "a tool of an earlier run or another runner is still alive: wait for it, or end it",
                 )
             time.sleep(min(_POLL_S, left))

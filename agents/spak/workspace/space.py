@@ -74,7 +74,7 @@ class Workspace:
         self._store = Store(Path(store), self._disk)
         self._bounds = bounds or Bounds()
         self._scanner = Scanner(self._store, self._disk, self._bounds)
-        self._lock = WorkspaceLock(Path(store) / "lock", wait_s)
+        self._lock = WorkspaceLock(Path(store), wait_s)
         self._skip = copying.skipped(self.directory, Path(store))
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None

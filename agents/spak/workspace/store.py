@@ -2,7 +2,8 @@
 
     <store>/pack    `spak-pack 1\\n`, then records: a head of 64 bytes and the bytes that it names
     <store>/index   where its objects are, a cache (spak.workspace.index)
-    <store>/lock    the workspace lock
+    <store>/lock    the workspace lock, empty
+    <store>/fence   the highest lease that took it (spak.workspace.lock)
     <store>/secrets what was in files of secrets (spak.workspace.secret_list)
 
 A head is kind (1), SHA-256 in base64url (43), length (8), synced (8) and the CRC-32 of these (4). Kinds: `o`
