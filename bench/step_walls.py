@@ -110,7 +110,6 @@ def _no_walls() -> Iterator[None]:
         patch.object(Tree, "takes_rights", False),
         patch.object(SecretGuard, "look", lambda *given, **named: None),
         patch.object(SecretGuard, "look_begun", lambda *given: None),
-        patch.object(SecretGuard, "recall", lambda *given: None),
         patch.object(changes.nested, "near", lambda *given: []),
     ):
         yield

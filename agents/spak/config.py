@@ -39,8 +39,6 @@ from spak.errors import UnavailableError, UsageError
 from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
-from spak.llm.redact import MIN_SECRET, Redactor
-from spak.llm.secret import Secret
 from spak.paths import SETTINGS
 from spak.policy import approval, urls
 from spak.policy.law import Law
@@ -49,6 +47,8 @@ from spak.program import Mode, Program
 from spak.runner import Host, laws
 from spak.runner.faults import fault_of
 from spak.runner.secrets import Secrets
+from spak.secrets.redact import MIN_SECRET, Redactor
+from spak.secrets.secret import Secret
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
 RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}

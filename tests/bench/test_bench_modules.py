@@ -26,8 +26,6 @@ UNREPORTED = {"seed 000: perplexity of generated code (target: low)"}
 """Figures that recorded answers do not have."""
 PRINTED = [
     ("docs/sandbox.md", r"One MiB of output with 20 values takes (\d+) ms", "redaction", "1 MiB of a log"),
-    ("docs/sandbox.md", r"full of escapes (\d+) ms", "redaction", "1 MiB of escapes"),
-    ("docs/sandbox.md", r"full of dumps (\d+) ms", "redaction", "1 MiB of a dump"),
     ("docs/graph.md", r"100 tasks take some \d+ to (\d+) ms", "graph", "layout of 100 tasks, work"),
     ("docs/graph.md", r"1,000 tasks \d+ to (\d+) ms", "graph", "layout of 1000 tasks, work"),
     ("docs/runs.md", r"\| a worker, SQLite \| ([\d.]+) s", "growth", r"a worker, SQLite: .* records$"),

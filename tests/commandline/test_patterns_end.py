@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from spak.commandline import lists, places
+from spak.commandline import lists
 
 MOST = 255
 """Characters of a file's name."""
@@ -27,10 +27,3 @@ def test_a_name_of_its_own_words(text: str) -> None:
     for unit in (word + sign for word in words for sign in "-_."):
         for end in ("", "!"):
             pattern.fullmatch((unit * MOST)[: MOST - 1] + end)
-
-
-@pytest.mark.timeout(60)
-def test_a_file_that_is_called_vault_many_times() -> None:
-    assert not places.secret("vault-" * 42)
-    assert places.secret("vault-" * 40 + "x.json") and places.secret("my.vault.backup.yml")
-    assert not places.secret("vaulted.json")

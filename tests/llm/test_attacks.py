@@ -19,13 +19,13 @@ from spak.kernel.packet import Form, Misfit, parse
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers
-from spak.llm.redact import Redactor
 from spak.llm.retry import tokens
-from spak.llm.secret import Secret
 from spak.ports import Answer, Call, Prompt, Tool, ToolResult
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 from spak.tools.recall import Recall
 from spak.workspace import Workspace
 

@@ -18,9 +18,9 @@ from spak.lang.catalog import NamedEntry
 from spak.llm import open_backend, redactor
 from spak.llm.choose import Chooser
 from spak.llm.messages import sampling
-from spak.llm.secret import Secret
 from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, read
 from spak.ports import Answer, Prompt
+from spak.secrets.secret import Secret
 
 KEY = "canary-key-0123456789"
 SET: dict[str, Any] = {

@@ -12,9 +12,9 @@ from llm_stub import TEXT, Stub
 from spak.errors import SpakError
 from spak.llm import http, local
 from spak.llm.local import Local
-from spak.llm.secret import Secret
 from spak.llm.settings import Choice
 from spak.ports import Prompt
+from spak.secrets.secret import Secret
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from spak.errors import UnavailableError
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
-from spak.llm.secret import Secret
 from spak.llm.settings import Choice
 from spak.ports import Answer, Prompt
+from spak.secrets.secret import Secret
 
 KINDS: dict[str, Any] = {"ollama": Ollama, "openai_compatible": OpenAICompatible, "anthropic": Anthropic}
 KEY = "canary-5f1d0c77e0b94a"

@@ -180,7 +180,7 @@ def test_the_anthropic_client_speaks_to_a_real_server(served: Choice) -> None:
 
 
 def test_a_wrong_key_and_a_prompt_over_the_window_are_named(served: Choice, choice: Choice) -> None:
-    from spak.llm.secret import Secret
+    from spak.secrets.secret import Secret
 
     with pytest.raises(UnavailableError) as caught:
         OpenAICompatible(replace(served, secret=Secret("not-the-key"))).answer(HELLO)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
 from spak.runner import live
 from spak.runner.live import LIMIT, MOST_HELD, TAIL, Live
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 
 KEY = "canary-5f1d0c77e0b94a"
 PHRASE = "correct horse\nbattery staple"

@@ -19,8 +19,6 @@ from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.export import export
 from spak.ledger.files import FileLedgers
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
 from spak.ports import Answer, Prompt
 from spak.records import Kind
 from spak.runner import Host, Run
@@ -28,6 +26,8 @@ from spak.runner.genesis import genesis
 from spak.runner.views.aep import snapshots
 from spak.runner.views.events import events
 from spak.runner.views.items import items
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 from spak.workspace import Workspace
 
 KEY = "canary-5f1d0c77e0b94a"

@@ -12,10 +12,10 @@ from host_kit import PERMITS, start
 from spak import config
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.kernel.replay import replay
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
 from spak.runner import Host, Run
 from spak.runner.secrets import Secrets
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 
 VALUE = "hunter2-and-more"
 MAY = PERMITS + 'secret_may_go("KEY", /write, "text"). secret_may_go("KEY", /look, "text").'

@@ -27,13 +27,13 @@ from spak.lang import parse
 from spak.lang.catalog import Catalog, ToolEntry
 from spak.lang.check import check
 from spak.ledger.memory import MemoryBlobs, MemoryLedgers
-from spak.llm.secret import Secret
 from spak.policy.facts import read_text
 from spak.ports import Call, ToolResult
 from spak.proposers.tuner import Tuner
 from spak.runner import Host, Run, blobs, observe
 from spak.runner.genesis import genesis
 from spak.runner.secrets import Secrets
+from spak.secrets.secret import Secret
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.git_commit import GitCommit
 from spak.tools.http_request import HttpRequest

@@ -4,39 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
-from spak import secret_text
 from spak.commandline import lists
 from spak.commandline.world import HOLDS_SECRET, Seen
+from spak.secrets import which
 
-_BEFORE = lists.pattern("places", "copy_before").pattern
-_AFTER = lists.pattern("places", "copy_after").pattern
-
-
-def _with_copies(pattern: str, before: str = "") -> str:
-    """The pattern for one name of a path, and for what programs and people call a second copy: `.env~`,
-    `id_rsa.bak`. No two parts of a copy's ending begin alike, so that no name takes long."""
-    return rf"{before}(?:{pattern})(?:{_AFTER})*".replace(".*", "[^/]*")
-
-
-def _folders(names: frozenset[str]) -> str:
-    return _with_copies("|".join(map(re.escape, sorted(names))))
-
-
-_CODE = _with_copies(lists.pattern("places", "code").pattern)
-"""Code and pages: no file of secrets, though a folder or a name says `secrets`."""
-_SECRET = _with_copies(lists.pattern("places", "secret").pattern, f"(?:{_BEFORE})?")
-_SECRET_BELOW = _with_copies(lists.pattern("places", "secret_below").pattern)
-"""Files that are secret in the folder of a certain name only: `.m2/settings.xml`."""
-_SECRET_FOLDERS = _folders(lists.names("places", "secret_folders"))
-_KEPT = _folders(lists.names("places", "kept_folders"))
-"""Folders whose files are secret unless they are code: a package may be called so."""
-SECRET_PATHS = (
-    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|{_SECRET_BELOW}"
-    rf"|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
-)
-"""All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
+SECRET_PATHS = which.SECRET_PATHS
+secret, is_code, of_git, telling = which.secret, which.is_code, which.of_git, which.telling
+may_hold_at, finds = which.may_hold_at, which.finds
 
 
 def _fits(pattern: str) -> Callable[[str], bool]:
@@ -44,27 +19,10 @@ def _fits(pattern: str) -> Callable[[str], bool]:
     return lambda name: found.fullmatch(name) is not None
 
 
-secret_name = lru_cache(1 << 16)(_fits(rf"(?!(?:{_CODE})\Z){_SECRET}"))
-"""Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
-secret_folder = _fits(_SECRET_FOLDERS)
-"""Whether all that lies in a folder of that name is secret."""
-keeps_secrets = _fits(_KEPT)
-"""Whether what lies in a folder of that name is secret but for code."""
-is_code = _fits(_CODE)
-"""Whether the name is one of code or of a page, which no folder makes a secret."""
-may_hold = lru_cache(1 << 16)(_fits(rf"(?!(?:{_CODE}|{lists.pattern('places', 'no_contents').pattern})\Z).*"))
-"""Whether a file of that name is one of secrets where its contents say so (spak.secret_text)."""
-telling = lru_cache(1 << 16)(_fits(lists.pattern("places", "telling").pattern))
-"""Whether a name promises a secret."""
-NO_SECRETS_BELOW = lists.names("places", "no_secrets_below")
-"""Folders below which contents make no file one of secrets."""
-may_be_public = _fits(_with_copies(r".*\.pem"))
-"""Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
 controls = _fits(lists.pattern("places", "control").pattern)
 """Whether a file of that name says what is run."""
 is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
 """Whether a name is one of text or data, which is no program."""
-_is_secret_below = _fits(_SECRET_BELOW)
 _is_generated, _is_ordinary, _is_set_up, _is_for_builds, _is_known_ending = (
     _fits(lists.pattern("places", key).pattern)
     for key in ("generated", "ordinary_dots", "written_folders", "written_for_builds", "known_endings")
@@ -87,38 +45,6 @@ def _parts(path: str) -> list[str]:
 def generated(path: str) -> bool:
     """True for what a build makes again, and for what lies in a folder of such things."""
     return any(map(_is_generated, _parts(path)))
-
-
-def secret_below(folder: str, name: str) -> bool:
-    """Whether a file of that name is one of secrets because it lies right below a folder of that name."""
-    return _is_secret_below(f"{folder}/{name}")
-
-
-def of_git(name: str) -> bool:
-    """Whether a name is git's folder, also as a careless file system would have it."""
-    return name.casefold().rstrip(". ") in (".git", "git~1")
-
-
-def secret(path: str) -> bool:
-    """True for a file that holds secrets, by its name or by that of a folder above it."""
-    *folders, name = _parts(path) or [""]
-    return (
-        secret_name(name)
-        or secret_below("/".join(folders[-1:]), name)
-        or any(map(secret_folder, (*folders, name)))
-        or (any(map(keeps_secrets, folders)) and not is_code(name))
-    )
-
-
-def may_hold_at(path: str) -> bool:
-    """Whether contents make a file at that path one of secrets."""
-    *folders, name = path.split("/")
-    return may_hold(name) and NO_SECRETS_BELOW.isdisjoint(folders)
-
-
-def finds(path: str, data: bytes) -> frozenset[str]:
-    """The secrets in the beginning of a file, more of them where its name promises one."""
-    return secret_text.found_in(data, telling(path.rpartition("/")[2]))
 
 
 def place(seen: Seen, how: str, asked: str) -> str:

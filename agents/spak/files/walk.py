@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from spak.commandline import places
-from spak.files import beneath, secrets
+from spak.files import beneath
+from spak.secrets import which
+from spak.secrets.files import holds
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -52,15 +53,13 @@ class Entry:
     @property
     def secret(self) -> bool:
         """Whether it is a file of secrets, by its name or by what is in it."""
-        return places.secret(self.whole) or (
-            self.kind == "file" and secrets.holds(self.whole, self.name, self.fd)
-        )
+        return which.secret(self.whole) or (self.kind == "file" and holds(self.whole, self.name, self.fd))
 
     @property
     def named_readable(self) -> bool:
         """Whether the law would let it be read, as far as names say: no link, nothing of git's, no secret."""
         parts = self.whole.split("/")
-        return self.kind == "file" and not places.secret(self.whole) and not any(map(places.of_git, parts))
+        return self.kind == "file" and not which.secret(self.whole) and not any(map(which.of_git, parts))
 
     def read(self, limit: int) -> bytes | None:
         """At most so many bytes of a file; None where it may not be read, or is no regular file."""

@@ -15,9 +15,9 @@ from spak.llm.manual import Manual
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
 from spak.llm.recorded import Recorded, prompt_hash
-from spak.llm.redact import Redactor
 from spak.llm.settings import Choice, LlmSettings
 from spak.ports import Backend
+from spak.secrets.redact import Redactor
 
 _MAKERS: Mapping[str, Callable[[Choice | None], Backend]] = {
     "manual": lambda choice: Manual(),

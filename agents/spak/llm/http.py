@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from spak.errors import UnavailableError
 from spak.llm import address_check
-from spak.llm.redact import Redactor
 from spak.llm.retry import MAX_BYTES, Trouble, is_retried, pause
 from spak.llm.settings import LOOPBACK, Choice
+from spak.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     import httpx

@@ -29,9 +29,9 @@ from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
 from spak.llm.openai_compatible import OpenAICompatible
 from spak.llm.pull import DEFAULT, PULLABLE, held
-from spak.llm.secret import Secret
 from spak.llm.settings import LOCAL_WINDOW, Choice
 from spak.ports import Answer, Prompt
+from spak.secrets.secret import Secret
 
 POLL_S = 0.05
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import open_input
 from spak.lang.catalog import backend_name
-from spak.llm.secret import Secret
+from spak.secrets.secret import Secret
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "mode": str,
@@ -223,7 +223,7 @@ def read_key(path: Path) -> Secret:
             data = file.read(8193)
         text = data.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        from spak.llm.redact import Redactor  # its expressions take a while to compile
+        from spak.secrets.redact import Redactor  # its expressions take a while to compile
 
         reason = getattr(error, "strerror", None) or "not plain text"
         shown = Redactor().text(str(path).encode("utf-8", "replace").decode())  # it may be the key itself

@@ -252,7 +252,6 @@ class Performer:
                 refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
                 return Proposed(Kind.ACT, refused, {"why": error.message})
             check(self.cancel)
-            self.secret_guard.recall(effect, lock, self.cancel)
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
@@ -318,7 +317,6 @@ class Performer:
             if not self._unchanged(effect):
                 return _changed(effect)
             check(self.cancel)
-            self.secret_guard.recall(effect, lock, self.cancel)
             heard = held.enter_context(self.hearing())
             measurement = validator.measure(
                 MeasureCall(

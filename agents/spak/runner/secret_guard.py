@@ -2,11 +2,10 @@
 folder of runs, where a run works in the folder that holds it.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
-(spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
+(spak.secrets.which). `launcher` masks them for every job but one whose action was permitted on them, and
 `redactor` takes the values that stand in them out of whatever becomes a record or is shown. What is in such a
 file is followed by its SHA-256, in a list in the workspace's store: a file with the same content is masked
-wherever it lies later, by whoever works there then, and its values stay known. `recall` adds the values that
-only git's history still has (spak.runner.secret_history).
+wherever it lies later, by whoever works there then, and its values stay known.
 
 `look_begun` is `look` for a step that may write: it begins with a scan of the whole folder. Where that finds
 what the step before found, or changes of ordinary files, nothing is read and no system call is made.
@@ -23,20 +22,20 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spak.cancel import Token
-from spak.commandline import places
 from spak.datalog.values import Name
 from spak.errors import UserError
 from spak.files import beneath
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
-from spak.llm.redact import Redactor, is_distinctive
 from spak.policy.actions import Action
 from spak.policy.facts import facts
-from spak.ports import Call, Launcher, Measurement, Redacting
-from spak.runner import secret_history, secret_values
+from spak.ports import Launcher, Measurement, Redacting
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
+from spak.secrets import values as secret_values
+from spak.secrets import which
+from spak.secrets.mask import masks
+from spak.secrets.redact import Redactor, is_distinctive
 from spak.workspace import Workspace
 from spak.workspace.secret_files import Mark, called, content, mark, other_names, walk
 from spak.workspace.secret_list import Content
@@ -61,11 +60,6 @@ class SecretGuard:
         self._values: tuple[str, ...] = ()
         """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
         puts none of them out of mind."""
-        self._old: tuple[str, ...] = ()
-        """Of git's history; last, so that they put none of a file of today out of mind."""
-        self._known: tuple[str, ...] = ()
-        """All of them."""
-        self._recalled: secret_history.Mark = ()
         self._paths: tuple[str, ...] = ()
         self._marks: dict[str, Mark] = {}
         """Which files were masked, by where they lay: a job may rename a folder above one, after which its
@@ -76,25 +70,6 @@ class SecretGuard:
         """Contents that are not followed: they lie in ordinary files too."""
         self._bare: Node | None = None
         """What lay in the workspace at a `look_begun` that had nothing to read in it but git's settings."""
-
-    def recall(self, effect: Effect, lock: int, cancel: Token) -> None:
-        """Know what stood in files of secrets that git's history has, before a job of this effect runs: the
-        first time, and when objects came from elsewhere. `lock` is the workspace's. Raises: Cancelled."""
-        if self.host.launcher is None or not self._starts_jobs(effect):
-            return
-        directory = self._workspace.directory
-        mark = secret_history.mark(directory)
-        if mark == self._recalled:
-            return
-        call = Call(
-            effect.id, effect.name, {}, directory, self.host.launcher, limits=self.host.limits,
-            toolchain=self.host.toolchain, inherit=(lock,), cancel=cancel,
-        )  # fmt: skip
-        found = secret_history.values(call, self.host.shown_secrets)
-        self._old = tuple(dict.fromkeys((*self._old, *filter(is_distinctive, found))))
-        self._recalled = mark
-        if self._old:
-            self._renew()
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step.
@@ -156,11 +131,7 @@ class SecretGuard:
                 value for value in values if value not in self._seen and is_distinctive(value)
             )
             self._seen |= values
-            self._renew()
-
-    def _renew(self) -> None:
-        self._known = (*self._values, *self._old)
-        self.redactor = (self.host.redactor or Redactor()).knowing(self._known)
+            self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
 
     def look_before(self, effect: Effect) -> None:
         """`look`, at the folder itself where the effect starts jobs of tools in it."""
@@ -175,7 +146,7 @@ class SecretGuard:
             if tree is before:
                 return
             unlike = before.children.items() ^ tree.children.items()
-            of_git = any(node.kind != "f" and places.of_git(name) for name, node in unlike)
+            of_git = any(node.kind != "f" and which.of_git(name) for name, node in unlike)
             if not of_git and not self._names(tree):
                 self._bare = tree
                 return
@@ -241,7 +212,7 @@ class SecretGuard:
 
     def seen(self, facts: Any) -> Any:
         """An observation without the values; as it was where there are none. Raises: RunError."""
-        return self.redactor.value(facts) if self._known and self.redactor is not None else facts
+        return self.redactor.value(facts) if self._values and self.redactor is not None else facts
 
 
 class _Read(NamedTuple):
@@ -359,36 +330,17 @@ def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], 
     return masks(paths, frozenset()), values
 
 
-def masks(paths: Iterable[str], permitted: Collection[str]) -> tuple[str, ...]:
-    """What a job does not see: a folder of secrets as a whole, unless something in it is permitted."""
-    found: dict[str, None] = {}
-    for path in paths:
-        parts = path.split("/")
-        tops = ["/".join(parts[: at + 1]) for at in range(len(parts))]
-        if not set(tops).isdisjoint(permitted):
-            continue
-        folder = next(
-            (top for top, name in zip(tops, parts[:-1], strict=False) if places.secret_folder(name)), ""
-        )
-        whole = folder and not any(item.startswith(f"{folder}/") for item in permitted)
-        found[folder if whole else path] = None
-    return tuple(found)
-
-
 def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
-    """The files of secrets that the action was permitted on: those it names, not what is below a folder."""
-    if effect.act == "validate" and "cmd" in args:
-        action = Action("run", {"cmd": args["cmd"]})
-    elif effect.act == "tool":
-        action = Action(effect.name, args)
-    else:
+    """The files of secrets that the action was permitted on: those that an argument names, not what is below
+    a folder. Words of a command line permit nothing."""
+    if effect.act != "tool" or effect.observed.get("lines"):
         return frozenset()
     try:
-        stated = facts(action, Observed(effect.observed).world)
+        stated = facts(Action(effect.name, args), Observed(effect.observed).world)
     except (Malformed, UserError):
         return frozenset()
     return frozenset(
-        str(values[3])
-        for name, values in stated
-        if name == "uses_path" and values[2] == _SECRET and values[1] != Name("/walks")
+        str(row[3])
+        for name, row in stated
+        if name == "uses_path" and row[2] == _SECRET and row[1] != Name("/walks")
     )

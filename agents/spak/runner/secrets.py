@@ -16,8 +16,8 @@ from re import Match
 from typing import Any
 
 from spak.errors import RunError
-from spak.llm.secret import Secret
 from spak.policy.facts import SECRET_NAME, is_reference
+from spak.secrets.secret import Secret
 
 
 class Secrets:

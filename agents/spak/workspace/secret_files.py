@@ -1,7 +1,7 @@
 """Files of secrets below a folder, by their names and contents: for whoever has no scan of it.
 
-Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, or that hold one
-(`spak.files.secrets`), relative to it. No link is followed; a folder that cannot be read holds none that
+Takes a folder; gives the paths of regular files that `spak.secrets.which` calls secret, or that hold one
+(`spak.secrets.files`), relative to it. No link is followed; a folder that cannot be read holds none that
 anybody could read.
 """
 
@@ -13,9 +13,10 @@ import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from spak.commandline import places
 from spak.errors import UserError
-from spak.files import beneath, secrets
+from spak.files import beneath
+from spak.secrets import which
+from spak.secrets.files import holds
 from spak.workspace.store import CHUNK, name
 
 MOST = 400_000
@@ -31,7 +32,7 @@ def walk(root: Path, skip: Collection[str] = ()) -> tuple[str, ...]:
 def _below(
     folder: str, path: str, secret: bool, kept: bool, skip: Collection[str], left: list[int]
 ) -> Iterator[str]:
-    """`secret`: all files are; `kept`: all but code (places.keeps_secrets)."""
+    """`secret`: all files are; `kept`: all but code (which.keeps_secrets)."""
     try:
         with os.scandir(folder) as entries:
             found = list(entries)
@@ -46,16 +47,16 @@ def _below(
         if name in skip or entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
-            if path or not places.of_git(name):  # one further down may be any folder that is called so
-                inner = secret or places.secret_folder(name)
-                held = kept or places.keeps_secrets(name)
+            if path or not which.of_git(name):  # one further down may be any folder that is called so
+                inner = secret or which.secret_folder(name)
+                held = kept or which.keeps_secrets(name)
                 yield from _below(entry.path, f"{path}{name}/", inner, held, (), left)
         elif (
             secret
-            or places.secret_name(name)
-            or places.secret_below(here, name)
-            or (kept and not places.is_code(name))
-            or secrets.holds(path + name, entry.path)
+            or which.secret_name(name)
+            or which.secret_below(here, name)
+            or (kept and not which.is_code(name))
+            or holds(path + name, entry.path)
         ) and entry.is_file(follow_symlinks=False):
             yield path + name
 
@@ -133,7 +134,7 @@ def _files(root: Path, skip: Collection[str] = ()) -> Iterator[str]:
     left = MOST
     for folder, folders, files in os.walk(root):
         if Path(folder) == root:
-            folders[:] = [name for name in folders if name not in skip and not places.of_git(name)]
+            folders[:] = [name for name in folders if name not in skip and not which.of_git(name)]
         left -= len(files)
         if left < 0:
             break

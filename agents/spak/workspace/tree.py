@@ -23,11 +23,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spak import canon, secret_text
+from spak import canon
 from spak.cancel import Cancel, check
-from spak.commandline import places
 from spak.errors import RunError
 from spak.files.disk import Disk
+from spak.secrets import contents, which
 from spak.workspace.secret_list import Content
 from spak.workspace.store import CHUNK, Store, name
 
@@ -143,7 +143,7 @@ class Scanner:
                 before = os.fstat(fd)
                 started = time.time_ns()
                 digest = self._digest(fd, before.st_size, keep)
-                holds = places.may_hold(filename) and holds_secret(fd, filename)
+                holds = which.may_hold(filename) and holds_secret(fd, filename)
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
@@ -184,7 +184,7 @@ class Scanner:
 
 def holds_secret(fd: int, filename: str) -> bool:
     """Whether an open file does, by its contents."""
-    return bool(places.finds(filename, os.pread(fd, secret_text.MAX_BYTES, 0)))
+    return bool(which.finds(filename, os.pread(fd, contents.MAX_BYTES, 0)))
 
 
 class _Pass:
@@ -369,25 +369,25 @@ def links(root: Node, skipped: Callable[[str], bool]) -> Iterator[str]:
 
 
 def secret_files(folder: Node) -> tuple[str, ...]:
-    """Paths below a folder that are of secrets by their names (spak.commandline.places) or, where they were
-    scanned, by their contents (spak.secret_text), in no order."""
+    """Paths below a folder that are of secrets by their names (spak.secrets.which) or, where they were
+    scanned, by their contents (spak.secrets.contents), in no order."""
     if folder.secrets is None:
         found: list[str] = []
         for filename, node in folder.children.items():
             if node.kind == "f":
-                if places.secret_name(filename) or (node.holds_secret and places.may_hold(filename)):
+                if which.secret_name(filename) or (node.holds_secret and which.may_hold(filename)):
                     found.append(filename)
-            elif node.kind == "d" and not places.of_git(filename):
-                below = set(_files(node) if places.secret_folder(filename) else secret_files(node))
-                if filename in places.NO_SECRETS_BELOW:
-                    below = {path for path in below if places.secret(path)}
+            elif node.kind == "d" and not which.of_git(filename):
+                below = set(_files(node) if which.secret_folder(filename) else secret_files(node))
+                if filename in which.NO_SECRETS_BELOW:
+                    below = {path for path in below if which.secret(path)}
                 below |= {
                     inner
                     for inner, child in node.children.items()
-                    if child.kind == "f" and places.secret_below(filename, inner)
+                    if child.kind == "f" and which.secret_below(filename, inner)
                 }
-                if places.keeps_secrets(filename):
-                    below |= {path for path in _files(node) if not places.is_code(path.rpartition("/")[2])}
+                if which.keeps_secrets(filename):
+                    below |= {path for path in _files(node) if not which.is_code(path.rpartition("/")[2])}
                 found += [f"{filename}/{path}" for path in below]
         folder.secrets = tuple(found)
     return folder.secrets

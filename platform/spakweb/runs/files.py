@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from spak.commandline import places
 from spak.errors import UserError
 from spak.records import decode
+from spak.secrets import which
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, load
 from spak.workspace.unpack import items_of
@@ -55,7 +55,7 @@ class RunFile:
     @property
     def secret(self) -> bool:
         """Whether its name says that it holds a secret."""
-        return places.secret(self.path)
+        return which.secret(self.path)
 
     @property
     def readable(self) -> bool:

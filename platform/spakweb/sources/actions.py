@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from spak.llm.redact import MIN_SECRET
+from spak.secrets.redact import MIN_SECRET
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused

@@ -17,11 +17,11 @@ from django.conf import settings
 
 from spak import config
 from spak.errors import RunError
-from spak.llm.redact import MIN_SECRET, Redactor
-from spak.llm.secret import Secret
 from spak.llm.settings import read_key
 from spak.runner import Host
 from spak.runner.secrets import Secrets
+from spak.secrets.redact import MIN_SECRET, Redactor
+from spak.secrets.secret import Secret
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 

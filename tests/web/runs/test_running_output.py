@@ -18,8 +18,8 @@ from needs import missing
 from process_kit import WAIT_S, until
 from runs_kit import Socket, looped
 from servers_kit import Redis, binary
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 from spakweb.ledger import workspaces
 from spakweb.live import news, output
 from spakweb.runs.models import Run, State

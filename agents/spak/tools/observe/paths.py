@@ -21,13 +21,14 @@ from pathlib import Path
 
 from spak import paths
 from spak.cancel import Cancel, apart
-from spak.commandline import places
 from spak.commandline.world import HOLDS_SECRET, Eyes
 from spak.errors import UserError
-from spak.files import beneath, secrets
+from spak.files import beneath
 from spak.files.walk import of_git, walk
 from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
+from spak.secrets import which
+from spak.secrets.files import holds
 from spak.tools.observe import archives
 
 MAX_LINKS = 40
@@ -105,7 +106,7 @@ class Observer:
         except OSError:
             return Seen("inside", below)
         if stat.S_ISREG(status.st_mode):
-            note = HOLDS_SECRET if secrets.holds(below, whole) else ""
+            note = HOLDS_SECRET if holds(below, whole) else ""
             return Seen("inside", below, "file", status.st_nlink, note)
         return Seen("inside", below, "folder" if stat.S_ISDIR(status.st_mode) else "other")
 
@@ -182,7 +183,7 @@ class Observer:
 
 def _closed(folder: str) -> bool:
     """A folder that is not entered: what is in it is git's own, or as secret as the folder is."""
-    return of_git(folder) or places.secret(folder)
+    return of_git(folder) or which.secret(folder)
 
 
 def _is_text(name: str) -> bool:

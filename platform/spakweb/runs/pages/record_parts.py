@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spak.commandline import places
 from spak.costs import cost_of
 from spak.costs.run_cost import NANOUSD, TOKENS
 from spak.datalog.explain import Proof
@@ -24,6 +23,7 @@ from spak.records import Authority, Kind, Record, decode
 from spak.runner.blobs import expand
 from spak.runner.perform import prompt_of
 from spak.runner.views.causes import reworded
+from spak.secrets import which
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 from spakweb.ledger.store import DatabaseLedgers
@@ -278,7 +278,7 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
             nodes = [at(tree, path) for tree in (old, new)]
             if any(node is not None and node.kind == "d" for node in nodes):
                 continue
-            if places.secret(path):
+            if which.secret(path):
                 found.append(Part(reveal(path), "text", "By its name a file of secrets: not shown."))
                 continue
             texts = [_file(store, node) for node in nodes]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spak.secret_text import MAX_BYTES, found_in
+from spak.secrets.contents import MAX_BYTES, found_in
 
 HEADER = "-----BEGIN OPENSSH PRIVATE KEY-----"
 SECRETS = {

@@ -3,7 +3,7 @@
 Takes the name and the bytes of such a file; gives texts. Read are lines `KEY=VALUE` and `key: value`, the
 texts and long numbers of JSON and TOML, netrc's words, passwords within URLs, the lines of private
 keys, and any line else as it is. It rather finds too much than too little, but for plain words under a name
-that promises no secret (`is_ordinary`); what is too short is the redactor's to leave (spak.llm.redact).
+that promises no secret (`is_ordinary`); what is too short is the redactor's to leave (spak.secrets.redact).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from spak.commandline import places
+from spak.secrets import which
 
 MAX_BYTES = 256 << 10
 """Bytes of a file that are looked at; a larger one is no list of passwords."""
@@ -57,7 +57,7 @@ _PUBLIC = re.compile(r"((X509|TRUSTED) )?CERTIFICATE|(NEW )?CERTIFICATE REQUEST|
 
 def is_public(path: str, data: bytes) -> bool:
     """Whether it is a `.pem`, or a copy of one, that holds certificates or public keys and no private one."""
-    if not places.may_be_public(path.rpartition("/")[2]):
+    if not which.may_be_public(path.rpartition("/")[2]):
         return False
     text = data.decode("utf-8", "replace")
     kinds = [match[1] for match in _BLOCK.finditer(text)]
@@ -67,7 +67,7 @@ def is_public(path: str, data: bytes) -> bool:
 def masked(path: str, data: bytes) -> frozenset[str]:
     """What a file that is masked holds. Of one that its contents alone make a file of secrets these are only
     the values that do: the rest may be in any text of the project."""
-    found = frozenset() if places.secret(path) else places.finds(path, data)
+    found = frozenset() if which.secret(path) else which.finds(path, data)
     return _cut(found) or values(path, data)
 
 

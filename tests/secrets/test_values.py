@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spak.llm.redact import Redactor
-from spak.runner.secret_values import MAX_BYTES, is_public, values
+from spak.secrets.redact import Redactor
+from spak.secrets.values import MAX_BYTES, is_public, values
 
 KEY = "\n".join(["MIIEowIBAAKCAQEAzK2vRt9", "q83bLx0Pz71nQ2mmS0aVtY4", "short"])
 PRIVATE = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----\n"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import codecs
-import html
 import json
 import re
-import shlex
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.errors import RunError
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
-from spak.secret_text import SHAPES
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
+from spak.secrets.contents import SHAPES
 
 KEY = 'sk+ca/nary"0123-456789'
 MADE = Redactor([Secret(KEY), Secret("another-one-99")])
@@ -153,20 +150,12 @@ def test_hostile_text_takes_no_longer() -> None:
         assert MADE.text(found) == found
 
 
-DISGUISES: dict[str, Callable[[str], str]] = {
-    "backwards": lambda text: text[::-1],
-    "each line backwards": lambda text: f"YEK=\n{text[::-1]}\n",
-    "rot13": lambda text: codecs.encode(text, "rot13"),
+FORMS: dict[str, Callable[[str], str]] = {
     "hex": lambda text: text.encode().hex(),
     "HEX": lambda text: text.encode().hex().upper(),
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64 of a file": lambda text: base64.b64encode(f"KEY={text}\n".encode()).decode(),
-    "base64 in lines": lambda text: base64.encodebytes(("x" * 50 + text).encode()).decode(),
-    "base32": lambda text: base64.b32encode(text.encode()).decode(),
     "percent": lambda text: quote(text, safe=""),
-    "folded": lambda text: "\n".join(text[at : at + 5] for at in range(0, len(text), 5)),
-    "folded, CRLF": lambda text: "\r\n".join(text[at : at + 7] for at in range(0, len(text), 7)),
-    "xxd -p": lambda text: re.sub("(.{20})", r"\1\n", text.encode().hex()),
     "percent, path": quote,
     "percent, form": lambda text: quote_plus(text),
     "percent, small": lambda text: re.sub("%..", lambda found: found[0].lower(), quote(text, safe="")),
@@ -174,48 +163,35 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "percent, a whole address": lambda text: quote(text, safe="!'()*/:@&=+$,;?#"),
     "json": json.dumps,
     "json, not ASCII": lambda text: json.dumps(text, ensure_ascii=False),
-    "html": html.escape,
-    "html, as templates do": lambda text: html.escape(text).replace("&#x27;", "&#39;"),
-    "html, between tags": lambda text: html.escape(text, quote=False),
-    "repr": repr,
-    "ascii, as pytest names cases": ascii,
-    "repr of bytes": lambda text: repr(text.encode()),
-    "shlex": shlex.quote,
-    "bash -x": lambda text: "'" + text.replace("'", "'\\''") + "'",
-    "printf %q": lambda text: re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", text),
-    "sql": lambda text: "'" + text.replace("'", "''") + "'",
 }
-"""What a program may make of a value before it prints it, and is taken out all the same."""
+VALUES = ("correct horse/battery+9", "hunter22-Kp3x", "Tr0ub4dor&3/x+y=", 'Zürich\'s "9" <a&b>\\(x)!/%')
 
 
-VALUES = ("correct horse/battery+9", "hunter22-Kp3x", "Tr0ub4dor&3/x+y=")
-SIGNS = 'Zürich\'s "9" <a&b>\\(x)!/%'
-
-
-@pytest.mark.parametrize("how", DISGUISES)
-@pytest.mark.parametrize("value", [*VALUES, SIGNS])
-def test_a_value_of_a_file_is_taken_out_in_every_disguise_that_is_promised(how: str, value: str) -> None:
+@pytest.mark.parametrize("how", FORMS)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_of_a_file_is_taken_out_in_every_form_that_is_promised(how: str, value: str) -> None:
     redactor = Redactor().knowing([value])
-    shown = DISGUISES[how](value)
+    shown = FORMS[how](value)
     found = redactor.text(f"before {shown} after")
     assert "redacted" in found and shown not in found
     assert redactor.text(found) == found
     assert found.startswith("before ") and found.endswith(" after")
+    assert redactor.holds(f"\xff{shown}".encode("latin-1" if shown.isascii() else "utf-8"))
 
 
 @pytest.mark.parametrize(
-    "disguise",
+    "form",
     [
-        lambda text: "x".join(text),
+        lambda text: text[::-1],
+        str.swapcase,
+        "x".join,
         lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
-        lambda text: " ".join(str(ord(letter) + 1) for letter in text),
         lambda text: zlib.compress(text.encode()).hex(),
-        lambda text: text[:5] + " and " + text[5:],
     ],
 )
-def test_disguises_of_a_programs_own_are_not_promised(disguise: Callable[[str], str]) -> None:
+def test_forms_of_a_programs_own_are_not_promised(form: Callable[[str], str]) -> None:
     """What docs/sandbox.md names as not found: if one is, the page has to say so."""
-    shown = disguise("hunter22-Kp3x")
+    shown = form("hunter22-Kp3x")
     assert Redactor().knowing(["hunter22-Kp3x"]).text(shown) == shown
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spak.llm.redact import Redactor
-from spak.llm.secret import Secret
+from spak.secrets.redact import Redactor
+from spak.secrets.secret import Secret
 
 KEY = "canary-5f1d0c77e0b94a"
 PHRASE = "correct horse battery"

@@ -18,39 +18,21 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from spak.secrets.lists import LISTS
+
 MAX_BYTES = 64 << 10
 """Bytes at the beginning of a file that are looked at."""
 
 LEAST, MOST = 8, 500
 """Characters of a value under a name."""
 
-SHAPES: Mapping[str, str] = {
-    "pem": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
-    "anthropic": r"\bsk-ant-[A-Za-z0-9_-]{16,}",
-    "openai": r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}",
-    "google": r"\bAIza[A-Za-z0-9_-]{35}",
-    "google_oauth": r"\bya29\.[A-Za-z0-9_-]{20,}",
-    "github": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
-    "gitlab": r"\bglpat-[A-Za-z0-9_-]{20,}",
-    "aws": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    "slack": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "stripe": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-    "npm": r"\bnpm_[A-Za-z0-9]{36}",
-    "pypi": r"\bpypi-[A-Za-z0-9_-]{40,}",
-    "huggingface": r"\bhf_[A-Za-z0-9]{30,}",
-    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-    "bearer": r"(?i:\bauthorization\s*:\s*(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}",
-    "url_password": r"://[^\s/:@\"'<>]{1,64}:[^\s/@\"'<>]{1,256}@",
-}
+SHAPES: Mapping[str, str] = LISTS.sections["shapes"]
 """Kind to pattern, for an engine that is linear in the text."""
 
 _ALONE = "|".join(
     (
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[rn])+[A-Za-z0-9+/=:, \r\n-]{24,}",
+        LISTS.pattern("contents", "shapes").pattern,
         *(SHAPES[name] for name in SHAPES if name not in ("pem", "bearer", "url_password")),
-        r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}|\bPuTTY-User-Key-File-\d|\bSG\.[\w-]{20,}\.[\w-]{20,}|\bdop_v1_[0-9a-f]{60,}",
-        r"\bhooks\.slack\.com/services/T\w+/B\w+/\w+|\bshp(?:at|ss)_[0-9a-f]{32}|\bsq0csp-[\w-]{40,}|\blin_api_\w{36,}",
     )
 )
 _TELLING = (

@@ -1,8 +1,8 @@
-"""Whether a file of a workspace holds a secret by what is in it (spak.secret_text), read once for as long as
-it stays the same.
+"""Whether a file of a workspace holds a secret by what is in it (spak.secrets.contents), read once for as
+long as it stays the same.
 
 Takes where a file lies and its path from the workspace, whose name has to be one of text or data
-(spak.commandline.places); gives True or False, False too for what cannot be read. No link is followed.
+(spak.secrets.which); gives True or False, False too for what cannot be read. No link is followed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import os
 import stat
 import time
 
-from spak import secret_text
-from spak.commandline import places
+from spak.secrets import contents, which
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SETTLED_NS = 100_000_000
@@ -23,7 +22,7 @@ _known: dict[tuple[int, ...], bool] = {}
 
 def holds(path: str, filename: str, at: int | None = None) -> bool:
     """Whether the file does; `filename` is opened, relative to the folder `at`."""
-    if not places.may_hold_at(path):
+    if not which.may_hold_at(path):
         return False
     try:
         info = os.stat(filename, dir_fd=at, follow_symlinks=False)
@@ -43,6 +42,6 @@ def holds(path: str, filename: str, at: int | None = None) -> bool:
 def _reads_secret(path: str, filename: str, at: int | None) -> bool:
     fd = os.open(filename, _FLAGS, dir_fd=at)
     try:
-        return bool(places.finds(path, os.read(fd, secret_text.MAX_BYTES)))
+        return bool(which.finds(path, os.read(fd, contents.MAX_BYTES)))
     finally:
         os.close(fd)

@@ -1,9 +1,9 @@
 """Secrets taken out of texts before anything is hashed, stored or shown.
 
 Takes the secrets that are configured and knows the shapes of well-known tokens and PEM blocks; gives the same
-text or JSON value with `[redacted:WHAT]` in their place. A secret is found in every usual encoding, by its
-forms here, which are also what a text that is not whole is cut by, and by spak.llm.disguises. The same value
-gives the same result each time, and the result again itself.
+text or JSON value with `[redacted:WHAT]` in their place. A secret is found as it is, percent-encoded, with the
+escapes of JSON, in hex and in base64; what a program makes of it in another way is not found. The same value gives
+the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
 and the caller stores nothing. A password without a known shape is found if it is configured, or stands in a
 file of secrets whose values were given (`knowing`).
@@ -11,23 +11,19 @@ file of secrets whose values were given (`knowing`).
 
 from __future__ import annotations
 
-import codecs
-import html
 import json
 import re
-from base64 import b32encode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 import re2
 
 from spak.errors import RunError
-from spak.llm.disguises import Disguises
-from spak.llm.secret import Secret
-from spak.secret_text import SHAPES
+from spak.secrets.secret import Secret
+from spak.secrets.contents import SHAPES
 
 _ROUNDS = 4
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
@@ -35,7 +31,6 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 _LEFT_BY_ENCODERS = ("", "/", "!'()*", "!'()*/:@&=+$,;?#", "!'()*/:@&=+$,;?#[]%")
 """Signs that encoders of addresses leave: of a part, of a path, encodeURIComponent, encodeURI, of a whole."""
 _ESCAPES = re.compile(r"%[0-9A-F]{2}")
-_OF_SHELLS = re.compile(r"[^\w@%+=:,./-]")
 _GROUP, _GROUP_SIZE = 100, 8000
 """Forms, and characters of them, that one automaton looks for without growing beyond its memory."""
 
@@ -106,7 +101,7 @@ _SHAPES = re2.compile(
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_disguises", "_forms", "_found", "_groups", "_plain", "_spaced")
+    __slots__ = ("_forms", "_found", "_groups", "_plain", "_spaced")
 
     def __init__(self, secrets: Iterable[Secret] = (), found: Iterable[str] = ()) -> None:
         """`found` are values of files: what is too short or too common among them is left in texts.
@@ -126,7 +121,6 @@ class Redactor:
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
         self._groups = tuple(_groups(self._forms))
-        self._disguises = Disguises((*self._plain, *self._found), is_distinctive)
         self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
     def __repr__(self) -> str:
@@ -145,13 +139,9 @@ class Redactor:
                 if known is not None:
                     text = known.sub(_KNOWN, text)
                 text = _SHAPES.sub(_stand_in, text)
-                spans = self._disguises.spans(text)
-                edges = (0, *chain.from_iterable(spans), len(text))
-                kept = zip(edges[::2], edges[1::2], strict=True)
-                text = _KNOWN.join(text[start:stop] for start, stop in kept)
                 if text == before:
                     return text
-            if self._known(text) is None and not self._disguises.spans(text):
+            if self._known(text) is None:
                 return text
         except (
             AttributeError,
@@ -176,9 +166,7 @@ class Redactor:
 
     def holds(self, data: bytes) -> bool:
         """Whether a known secret stands in bytes of any kind, in one of the ways that it may be written."""
-        return any(finder.search(data) for finder, _ in self._groups) or bool(
-            self._disguises.spans(data.decode("utf-8", "replace"))
-        )
+        return any(finder.search(data) for finder, _ in self._groups)
 
     def value(self, value: Any) -> Any:
         """The JSON value with every text in it, member names too, without secrets.
@@ -333,18 +321,14 @@ _LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How a secret may be written: as it is or backwards, with the signs in it percent-encoded or escaped, in
-    hex, in base64 or base32, rotated by 13."""
+    """How a secret may be written: as it is, with the signs in it percent-encoded or escaped, in hex, in base64."""
     data = secret.encode()
     yield secret
-    yield secret[::-1]
-    yield codecs.encode(secret, "rot13")
     if not _UNRESERVED.fullmatch(secret):
         yield from _escaped(secret)
     yield data.hex()
     yield data.hex().upper()
     if len(data) >= 8:
-        yield b32encode(data).decode().rstrip("=")[: len(data) * 8 // 5]
         for offset in range(3):
             # What of the base64 text depends on the secret alone, wherever it starts in the encoded bytes.
             encoded = b64encode(bytes(offset) + data).decode().rstrip("=")
@@ -354,7 +338,7 @@ def _forms(secret: str) -> Iterable[str]:
 
 
 def _escaped(secret: str) -> Iterator[str]:
-    """What programs make of signs and of letters beyond ASCII: addresses, JSON, HTML, Python, shells, SQL."""
+    """What programs make of signs and of letters beyond ASCII in addresses and in JSON."""
     for safe in _LEFT_BY_ENCODERS:
         encoded = quote(secret, safe=safe)
         for form in (encoded, encoded.replace("%20", "+")):
@@ -362,16 +346,6 @@ def _escaped(secret: str) -> Iterator[str]:
             yield _ESCAPES.sub(lambda match: match[0].lower(), form)
     for form in (json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(secret)[1:-1]):
         yield from (form, form.replace("/", "\\/"))
-    text = html.escape(secret, quote=False)
-    for quotes in ("&quot;", "&#34;"):
-        yield text.replace('"', quotes)
-        for apostrophe in ("&#x27;", "&#39;", "&apos;"):
-            yield text.replace('"', quotes).replace("'", apostrophe)
-    yield text
-    for inner in (repr(secret)[1:-1], repr(secret.encode())[2:-1], ascii(secret)[1:-1]):
-        yield from (inner, inner.replace("\\'", "'"))
-    yield from (secret.replace("'", quoted) for quoted in ("'\\''", "'\"'\"'", "''", "\\'"))
-    yield _OF_SHELLS.sub(r"\\\g<0>", secret)
 
 
 def _failed(reason: str) -> RunError:
