@@ -1,4 +1,4 @@
-"""What a command line may do in a sandbox and not outside of it (ADR 0035); lines that name copies of secrets."""
+"""What a line may do in a sandbox and not outside of it (ADR 0035); lines that name copies of secrets."""
 
 from __future__ import annotations
 
