@@ -9,11 +9,10 @@ in the meantime is left alone: the sync starts over.
 
 from __future__ import annotations
 
-import tempfile
-
 from django.db import transaction
 
 from spak.errors import RunError
+from spak.repository import stream
 from spakweb.folders.models import Folder, FolderFile
 from spakweb.folders.queue import Hold
 from spakweb.sources import changes, fetching, forges, pushing, refs
@@ -82,15 +81,12 @@ def in_the_way(git: Git, commit: str, path: str) -> RunError | None:
 def _commit(git: Git, folder: Folder, upon: str, rows: list[FolderFile]) -> str:
     versions = [row.spec.head for row in rows if row.spec.head is not None]
     at = max(version.made_at for version in versions)
-    with tempfile.TemporaryFile(dir=git.folder) as stream:
-        changes.begin(stream, changes.AFTER, upon, at, f"{_title(rows)}\n\n{_words(rows)}")
-        for row, version in zip(rows, versions, strict=True):
-            data = version.text.encode()
-            place = changes.quoted(whole(folder, row))
-            stream.write(b"M 100644 inline %s\ndata %d\n%s\n" % (place, len(data), data))
-        stream.write(b"\n")
-        git.local("fast-import", "--quiet", "--force", "--done", given=changes.ended(stream))
-    return fetching.commit_of(git, changes.AFTER)
+    texts = {whole(folder, row): version.text for row, version in zip(rows, versions, strict=True)}
+    files = [stream.Change(path, None, stream.File(stream.PLAIN, path)) for path in texts]
+    message = f"{_title(rows)}\n\n{_words(rows)}"
+    return stream.commit(
+        git, changes.AFTER, upon, files, lambda path: texts[path].encode(), changes.author(at), message
+    )
 
 
 def _title(rows: list[FolderFile]) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sources_kit import Host, Repository, git
+from spak.repository import git as runner
 from spakweb.errors import Refused
 from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.actions import request_control, start
 from spakweb.runs.models import Run, RunRecord, Upload
 from spakweb.sources import actions, addresses, fetching, freeze
-from spakweb.sources import git as runner
 from spakweb.sources.models import RunSource, Source
 from spakweb.worker import execute
 
@@ -378,7 +378,7 @@ def ssh(tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch)
     names = {name: tmp_path / name for name in ("seen", "key", "hosts", "fail")}
     script.write_text(SSH.format(**names, repository=repository.folder))
     script.chmod(0o755)
-    monkeypatch.setattr(runner, "SSH", str(script))
+    monkeypatch.setattr("spakweb.sources.git.SSH", str(script))
     return tmp_path
 
 
