@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.errors import RunError
+from spak.secrets.contents import SHAPES
 from spak.secrets.redact import Redactor
 from spak.secrets.secret import Secret
-from spak.secrets.contents import SHAPES
 
 KEY = 'sk+ca/nary"0123-456789'
 MADE = Redactor([Secret(KEY), Secret("another-one-99")])

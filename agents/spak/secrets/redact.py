@@ -1,9 +1,9 @@
 """Secrets taken out of texts before anything is hashed, stored or shown.
 
 Takes the secrets that are configured and knows the shapes of well-known tokens and PEM blocks; gives the same
-text or JSON value with `[redacted:WHAT]` in their place. A secret is found as it is, percent-encoded, with the
-escapes of JSON, in hex and in base64; what a program makes of it in another way is not found. The same value gives
-the same result each time, and the result again itself.
+text or JSON value with `[redacted:WHAT]` in their place. A secret is found as it is, percent-encoded, with
+the escapes of JSON, in hex and in base64; what a program makes of it in another way is not found. The same
+value gives the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
 and the caller stores nothing. A password without a known shape is found if it is configured, or stands in a
 file of secrets whose values were given (`knowing`).
@@ -22,8 +22,8 @@ from urllib.parse import quote
 import re2
 
 from spak.errors import RunError
-from spak.secrets.secret import Secret
 from spak.secrets.contents import SHAPES
+from spak.secrets.secret import Secret
 
 _ROUNDS = 4
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
@@ -321,7 +321,7 @@ _LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How a secret may be written: as it is, with the signs in it percent-encoded or escaped, in hex, in base64."""
+    """How a secret may be written: as it is, with its signs percent-encoded or escaped, in hex, base64."""
     data = secret.encode()
     yield secret
     if not _UNRESERVED.fullmatch(secret):
