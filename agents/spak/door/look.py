@@ -24,15 +24,24 @@ class Node(Protocol):
     """A folder (d), file (f), link (l) or special file (s), as `spak.workspace.tree` has it."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """d, f, l or s."""
+
     @property
-    def mode(self) -> int: ...
+    def mode(self) -> int:
+        """The bits of its permissions."""
+
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str:
+        """Of its bytes, of its target, or of its list."""
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """In bytes."""
+
     @property
-    def children(self) -> Mapping[str, Node]: ...
+    def children(self) -> Mapping[str, Node]:
+        """What is in a folder, by name."""
 
 
 @dataclass(frozen=True, slots=True)
