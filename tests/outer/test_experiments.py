@@ -254,7 +254,7 @@ def test_flaky_cases_and_pass_power_are_named() -> None:
 def test_junit_and_html_are_well_formed_whatever_runs_wrote() -> None:
     found = all_of(PLAN, lambda cell: cell.spec == "new")
     cell = Cell("c03", "base", 0)
-    bad = {**found, cell: replace(found[cell], why='<script>&"\x00\x1b[31m\nx')}
+    bad = {**found, cell: replace(found[cell], why='<script>&"\x00\x1b[31m\udcff\nx')}
     del bad[Cell("c04", "new", 0)]
     report = summarise("e", "h", PLAN, bad)
     root = ElementTree.fromstring(render.junit(report))
@@ -300,6 +300,22 @@ def test_junit_of_one_spec_is_red_where_a_run_has_not_passed() -> None:
     del found[Cell("c02", "base", 0)]
     assert reds(summarise("e", "h", plan, found)) == [("base", "c01#1"), ("base", "c02#1")]
     assert not reds(summarise("e", "h", plan, all_of(plan, lambda cell: True)))
+
+
+def test_what_stopped_in_the_middle_is_red_and_says_why() -> None:
+    plan = replace(PLAN, non_inferior=0.5)
+    found = all_of(plan, lambda cell: True)
+    assert summarise("e", "h", plan, found).ok
+    part = {cell: one for cell, one in found.items() if cell.case != "c07"}
+    report = summarise("e", "h", plan, part, "llm.unreachable: no server")
+    assert (report.comparison is not None) and report.comparison.non_inferior["holds"]  # type: ignore[index]
+    assert (report.ok, reds(report)) == (False, [("new", "verdict"), ("e", "stopped")])
+    assert 'message="llm.unreachable: no server"' in render.junit(report)
+    assert not summarise("e", "h", plan, part).ok, "pairs that are still to come decide too"
+    cell = Cell("c07", "new", 0)  # a run without a result, whose second try the host could not make
+    again = {**found, cell: replace(found[cell], outcome="void")}
+    assert reds(summarise("e", "h", plan, again, "workspace.full: no room")) == [("e", "stopped")]
+    assert summarise("e", "h", plan, found, "stopped").ok, "every result is there"
 
 
 def reds(report: Report) -> list[tuple[str | None, str | None]]:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from spak.outer.experiments.model import Cell, Done, cells
 from spak.outer.experiments.summary import UNTESTED, Comparison, Report, SpecRow
+from spak.runner.views.junit import NO_XML
 
 MARK = {"pass": "+", "fail": "-", "void": "?", "missing": "."}
 WORDS = {
@@ -20,8 +21,6 @@ WORDS = {
 }
 UNITS = {"tokens": ("tokens", 1.0, 0), "cost_nanousd": ("USD", 1e9, 4), "ms": ("s", 1000.0, 2)}
 UNKNOWN = {"tokens": "tokens", "cost_nanousd": "cost", "ms": "time"}
-_CONTROL = dict.fromkeys((*range(0x9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF), "\ufffd")
-"""What XML cannot hold."""
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#8886}
@@ -102,7 +101,8 @@ def verdict(found: Comparison) -> list[str]:
 def junit(report: Report, address: Callable[[str], str] = str) -> str:
     """JUnit XML: a suite for each spec, a test for each run with its address. It is red exactly where the
     report is not `ok`: by the runs of a single spec (void and missing are errors), else by the test `verdict`
-    of a candidate; the outcomes of compared runs are output of their tests."""
+    of a candidate; the outcomes of compared runs are output of their tests. One that is halted has an error
+    of its own."""
     verdicts = {one.candidate: one for one in report.comparisons}
     parts = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for spec in report.plan.specs:
@@ -115,6 +115,9 @@ def junit(report: Report, address: Callable[[str], str] = str) -> str:
             f"errors={_attr(errors)}>"
         )
         parts += [*tests, "</testsuite>"]
+    if report.halted:
+        error = _red(_opening(report.experiment, "stopped", 0.0), "error", report.stopped, "")
+        parts.append(f'<testsuite name="stopped" tests="1" failures="0" errors="1">{error}</testsuite>')
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
 
@@ -210,11 +213,11 @@ def _red(opening: str, tag: str, message: str, body: str) -> str:
 
 
 def _inside(text: str) -> str:
-    return xml_escape(text.translate(_CONTROL))
+    return xml_escape(text.translate(NO_XML))
 
 
 def _attr(value: object) -> str:
-    return quoteattr(str(value).translate(_CONTROL))
+    return quoteattr(str(value).translate(NO_XML))
 
 
 def _marks(report: Report, case: str, spec: str) -> str:

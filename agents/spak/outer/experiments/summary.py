@@ -76,9 +76,9 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Not worse and every run has a result, or non-inferior where that was asked for."""
+        """No pair is left out, and: non-inferior where that was asked for, else not worse by any run."""
         if self.non_inferior is not None:
-            return bool(self.non_inferior["holds"])
+            return self.non_inferior["holds"] and not self.unpaired
         return self.verdict != "worse" and not self.against and not self.unpaired
 
 
@@ -100,8 +100,16 @@ class Report:
         return self.comparisons[0] if len(self.comparisons) == 1 else None
 
     @property
+    def halted(self) -> bool:
+        """Whether it stopped before every cell had a result."""
+        return bool(self.stopped) and any(row.void or row.missing for row in self.specs)
+
+    @property
     def ok(self) -> bool:
-        """Every run passed; with candidates: none is worse, or non-inferior where that was asked for."""
+        """Every run passed; with candidates: none is worse, or non-inferior where that was asked for. Not
+        while it is halted."""
+        if self.halted:
+            return False
         if not self.comparisons:
             return all(row.passed == self.plan.n * len(self.plan.cases) for row in self.specs)
         return all(one.ok for one in self.comparisons)

@@ -13,7 +13,7 @@ from spak.records import Kind, Record
 from spak.runner.blobs import expand
 from spak.runner.views import causes
 
-_NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
+NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 """Characters that XML cannot hold. Source: XML 1.0, section 2.2."""
 FAILED = frozenset({"fail", "timeout"})
 """Signals with which a task did not do what it was to do."""
@@ -104,8 +104,8 @@ def _output(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(text.translate(_NO_XML))
+    return escape(text.translate(NO_XML))
 
 
 def _attr(text: str) -> str:
-    return quoteattr(text.translate(_NO_XML))
+    return quoteattr(text.translate(NO_XML))
