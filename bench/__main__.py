@@ -140,10 +140,12 @@ def verdict(row: dict[str, Any]) -> str:
 def summary(rows: list[dict[str, Any]], failed: list[str]) -> str:
     """How many figures there are, then each that missed its aim or has no figure, and modules that failed."""
     missed, absent = ([row for row in rows if row["verdict"] == word] for word in (MISSED, ABSENT))
-    lines = [f"\n{len(rows)} figures, {len(missed)} missed, {len(absent)} not measured"]
+    held = "held to no aim" if os.environ.get(sizes.VARIABLE) else f"{len(missed)} missed"
+    lines = [f"\n{len(rows)} figures, {held}, {len(absent)} not measured"]
     for row in (*missed, *absent):
-        held = f", {number(row['ours'])} beside {number(row['floor'])} {row['unit']}" if row in missed else ""
-        lines.append(f"  {row['verdict']}  {row['name']}: {row['aim'] or 'no aim'}{held}")
+        lines.append(f"  {row['verdict']}  {row['name']}: {row['aim'] or 'no aim'}")
+        if row in missed:
+            lines[-1] += f", {number(row['ours'])} beside {number(row['floor'])} {row['unit']}"
     return "\n".join([*lines, *(f"  FAILED  bench_{name}: its words are above" for name in failed)])
 
 

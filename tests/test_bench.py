@@ -63,6 +63,15 @@ def test_a_table_has_a_line_per_figure(bench: ModuleType) -> None:
     assert lines[1].split() == ["replay", "32,547", "-", "records/s", ">=", "1", "PASS"]
 
 
+def test_a_quick_bench_does_not_say_that_nothing_missed(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPAK_BENCH_QUICK", "1")
+    row = {"name": "slow", "ours": 3, "floor": 1, "unit": "ms", "aim": "<= 2"}
+    told = bench.summary([{**row, "verdict": bench.verdict(row)}], [])
+    assert told == "\n1 figures, held to no aim, 0 not measured"
+
+
 def test_what_is_missed_is_told_again(bench: ModuleType) -> None:
     figures: list[tuple[str, float | None, str]] = [
         ("fast", 1, "<= 2"),
