@@ -21,18 +21,24 @@ feed_half_signed(/release) :-
 close_half_signed(/release) :-
     event(E),
     release(E),
-    result(E, "exit", 0).
+    result(E, _, _).
+signed(Action) :- signed_approval(Action, _).
 feed_last_signer(Signer) :-
     event(E),
     release(E),
     signed_approval(E, Signer).
+feed_last_signer("") :-
+    event(E),
+    release(E),
+    !signed(E).
 
 same_person(Action) :-
     signed_approval(Action, Signer),
     last_signer(Signer).
 second_signature(Action) :-
-    signed_approval(Action, _),
+    signed(Action),
     half_signed(/release),
+    !last_signer(""),
     !same_person(Action).
 
 forbidden(Action) :-
