@@ -41,6 +41,10 @@ PLACES = {
 }
 
 
+_REACHED = (Name("/loopback"), Name("/private"))
+"""Kinds of address that an operator may have reason to permit."""
+
+
 def why_forbidden(session: Session, proof: Proof) -> tuple[str, str]:
     """What the proof of `forbidden` rests on, and the code of the denial."""
     rows, root = list(_rows(proof)), proof.nodes[-1]
@@ -168,16 +172,21 @@ _ALWAYS: Mapping[str, Callable[..., str]] = {
     "unreadable": lambda action, code, message: f"it can not be read: {message} [{code}]",
     "patch_trouble": _trouble,
     "url_trouble": _trouble,
-    "over_budget": lambda action: "a budget of the run is used up",
+    "over_budget": lambda action: "a budget of the run is used up (BUDGET in CONFIG)",
     "undeclared": lambda action: "the task's TOOLS do not list the tool",
-    "loose": lambda action: "no sandbox that is strict enough holds it",
+    "loose": lambda action: "no sandbox that is strict enough holds it (SANDBOX in CONFIG)",
     "command_does": lambda action, at, deed, about, why: f"{about}: {why} ({str(deed)[1:]})" if why else "",
     "!allowed_host": _host,
     "!allowed_protocol": lambda how: f"no rule allows the protocol {str(how)[1:]}: allowed_protocol({how}).",
     "uses_path": lambda *args: _path(*args) if args[2] in (Name("/outside"), Name("/refused")) else "",
     "looks_secret": lambda action, kind, at: f"`args.{at}` holds the value of a secret ({kind})",
-    "!secret_may_go": lambda secret, tool, at: f"no rule lets the secret {secret} go there",
-    "host_address": lambda action, at, kind: f"the host is at {at}, an address that is {str(kind)[1:]}",
+    "!secret_may_go": lambda secret, tool, at: (
+        f'no rule lets the secret {secret} go there: secret_may_go("{secret}", {tool}, "{at}").'
+    ),
+    "host_address": lambda action, at, kind: (
+        f"the host is at {at}, an address that is {str(kind)[1:]}"
+        + (f"; an operator's law reaches it: reachable_kind({kind})." if kind in _REACHED else "")
+    ),
     "unresolved": lambda action, host: f"the host {host} has no address",
     "uncovered": lambda file: f"no test reaches what rests on it: {file}",
 }

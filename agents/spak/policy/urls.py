@@ -142,7 +142,9 @@ def parse(text: str, *, bare_hosts: bool = False) -> Url | Trouble:
     host = host.lower()
     plain = (bare_hosts and is_bare(host)) or (_HOST.match(host) and len(host) <= 253)
     if not plain or in_brackets != (":" in host):
-        return Trouble("host", "not a full host name (addresses, short names and a final dot are refused)")
+        plain_form = "a host that is not in its plain form, as api.example.org, api, 127.0.0.1 or [::1]"
+        full_name = "not a full host name (addresses, short names and a final dot are refused)"
+        return Trouble("host", plain_form if bare_hosts else full_name)
     number = int(port) if port else {"https": 443, "http": 80}.get(scheme, 0)
     path = found["path"]
     named = _SCOPED.sub("/scoped", path)
