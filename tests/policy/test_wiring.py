@@ -74,6 +74,9 @@ def own(text: str) -> list[str]:
         ("forbidden(A) :- tool(A, _), !sandboxed(A, /no).", "column 2 of sandboxed is never /no"),
         ("forbidden(A) :- tool(A, _), checks_ran(_, /failed).", "column 2 of checks_ran is never /failed"),
         ("forbidden(A) :- tool(A, _), spent(/money, _).", "column 1 of spent is never /money"),
+        ('forbidden(A) :- tool(A, /readfile), uses_path(A, _, _, "x").', "did you mean /read_file?"),
+        ("forbidden(A) :- tool(A, /Run).", "no tool is called Run"),
+        ("forbidden(A) :- act(A, /ask), tool(A, /cc).", "no action is ask and cc"),
         ("Decl seen(A) bound [/name].\nforbidden(A) :- tool(A, _), seen(A).", "nothing states or derives"),
         (
             'Decl ok(E) bound [/name] descr [fold("open")].\n'
@@ -93,6 +96,8 @@ def test_a_rule_that_waits_in_vain_is_told(rule: str, message: str) -> None:
     [
         'permitted(A) :- tool(A, /deploy), argument(A, "target", "staging").',
         'forbidden(A) :- uses_path(A, /edits, _, "x").',
+        "forbidden(A) :- tool(A, /run2). forbidden(A) :- tool(A, /fetch_file).",
+        "forbidden(A) :- act(A, /tool), tool(A, /cc).",
         'forbidden(A) :- tool(A, T), argument(A, "x", _), named(T).\nDecl named(T).\nnamed(/read_file).',
         'forbidden(A) :- tool(A, /git_push), argument(A, "branch", "main").',
         'Decl mine(A) descr [open("team")] bound [/name].\nforbidden(A) :- tool(A, _), mine(A).',

@@ -9,6 +9,7 @@ Takes a policy; gives findings.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from spak.datalog.plan import Key
@@ -138,9 +139,10 @@ def never_rows(policy: Policy, files: Collection[str]) -> Iterator[Finding]:
         if clause.place.file not in files:
             continue
         found = [_unstated(atom, clause) for atom in _atoms(clause) if atom.key in _KEYS - made]
+        found += [_no_act(atom, clause) for atom in _reads(clause, _ACT_KEYS - made)]
         if clause.head.key not in without - {("permitted", 1), ("forbidden", 1)}:
             found += [_empty(atom) for atom in _reads(clause, empty)]
-        for message, hint in filter(None, found):
+        for message, hint in dict.fromkeys(filter(None, found)):
             yield Finding("policy.never", "warning", message, clause.place, hint)
 
 
@@ -177,6 +179,17 @@ def _unstated(atom: Atom, clause: Clause) -> tuple[str, str] | None:
     return None
 
 
+def _no_act(atom: Atom, clause: Clause) -> tuple[str, str] | None:
+    """Why no action is the one that a rule wants: two at once, or a name that is nearly a tool's."""
+    wanted = sorted({*_acts(clause, atom.args[0])})
+    if len(wanted) > 1:
+        return f"no action is {wanted[0][1:]} and {wanted[1][1:]}", "write a rule for each"
+    if not wanted or atom.pred != "tool" or wanted[0] in STATED:
+        return None
+    meant = get_close_matches(wanted[0].lower(), STATED, 1, _NEARLY)
+    return (f"no tool is called {wanted[0][1:]}", f"did you mean {meant[0]}?") if meant else None
+
+
 def _acts(clause: Clause, action: Term) -> list[str]:
     """The tools and acts that a rule wants of an action."""
     atoms = [part.atom for part in clause.body if isinstance(part, Literal_) and not part.negated]
@@ -193,4 +206,7 @@ def _empty(atom: Atom) -> tuple[str, str]:
     return f"nothing states or derives {atom.pred}, which the rule waits for", f"add rows of {atom.pred}"
 
 
+_NEARLY = 0.9
+"""How much of its letters a name has in common with that of a tool, for a slip of the pen."""
+_ACT_KEYS = frozenset({("tool", 2), ("act", 2)})
 _KEYS = frozenset((pred, len(columns)) for pred, columns in COLUMNS.items())
