@@ -34,6 +34,7 @@ def of(path: str, text: str | None = "y = 2\n", **options: object) -> Class:
 
 
 ORDINARY = """
+conf/prod.ini src/app/_transports/wsgi.py
 README.md src/app/main.py src/app/new.py src/app/deep/er/new.py docs/guide.md docs/new.rst
 CHANGES.md src/app/templates/page.html src/app/static/page.css src/app/static/page.js locale/de.po
 locale/fr.po src/app/schema.sql src/app/data.csv src/app/data.json src/app/logo.svg
@@ -45,7 +46,7 @@ tests/test_main.py tests/test_new.py tests/fixtures/a.json src/app/test_more.py 
 src/app/page.test.tsx
 """
 RUNS = """
-setup.py new.py new/thing.py src/new.xyz src/new pyproject.toml conf/prod.ini conf/new.yaml
+setup.py new.py new/thing.py src/new.xyz src/new pyproject.toml conf/new.yaml
 scripts/release.sh src/json.py src/yaml.py src/app/management/commands/migrate.py
 src/tool/__init__.py src/requirements.txt specs/flow.spak src/flow.spak policy/law.mg src/law.mg
 Makefile src/Makefile
@@ -75,7 +76,7 @@ CONTROL = """
 .devcontainer/devcontainer.json .claude/settings.json .cursor/rules/x.mdc CLAUDE.md AGENTS.md
 GEMINI.md .github/copilot-instructions.md .mcp.json conftest.py tests/conftest.py setup.py setup.cfg
 pyproject.toml tox.ini noxfile.py pytest.ini sitecustomize.py src/usercustomize.py src/x.pth
-manage.py wsgi.py src/asgi.py Makefile src/Makefile justfile package.json src/package.json
+manage.py wsgi.py gunicorn.conf.py Makefile src/Makefile justfile package.json src/package.json
 package-lock.json webpack.config.js vite.config.ts jest.config.mjs Cargo.toml build.rs
 CMakeLists.txt build.gradle Dockerfile docker-compose.yml deploy.sh scripts/release.sh main.tf
 requirements.txt
@@ -141,7 +142,7 @@ def test_a_secret_that_was_out_before_holds_nothing_back() -> None:
     """What a file held already is no news; what is new in it is."""
     base = BASE | {"conf/prod.ini": f"password = {TOKEN}\n"}
     assert classes(changed(base, {"conf/prod.ini": f"password = {TOKEN}\na = b\n"})) == {
-        "conf/prod.ini": "runs"
+        "conf/prod.ini": "ordinary"
     }
     assert classes(changed(base, {"conf/prod.ini": f"password = {TOKEN[::-1]}\n"})) == {
         "conf/prod.ini": "secret"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from spak.door.classes import LISTS as DOOR
 from spak.secrets.lists import LISTS as SECRETS
 from spak.word_lists import WordLists
 
@@ -14,8 +15,8 @@ ordered, names, pattern = _LISTS.ordered, _LISTS.names, _LISTS.pattern
 
 
 def text() -> str:
-    """All words that a judgement depends on, those of files of secrets too."""
-    return _LISTS.text + SECRETS.text
+    """All words that a judgement depends on, those of files of secrets and of imported modules too."""
+    return _LISTS.text + SECRETS.text + DOOR.text
 
 
 def sections() -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from spak.commandline import lists
 from spak.commandline.world import HOLDS_SECRET, Seen
+from spak.door.classes import LISTS as DOOR
 from spak.secrets import which
 
 SECRET_PATHS = which.SECRET_PATHS
@@ -28,7 +29,7 @@ _is_generated, _is_ordinary, _is_set_up, _is_for_builds, _is_known_ending = (
     for key in ("generated", "ordinary_dots", "written_folders", "written_for_builds", "known_endings")
 )
 at_root = _fits(lists.pattern("places", "control_at_root").pattern)
-_IMPORTED = rf"({'|'.join(lists.ordered('places', 'imported'))})(/__init__)?"
+_IMPORTED = rf"({'|'.join(DOOR.ordered('shadows', 'imported'))})(/__init__)?"
 _ODD = lists.pattern("places", "odd_at_root").pattern
 _is_looked_for = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)|{_ODD}")
 _CONTROL_FOLDERS = lists.names("places", "control_folders")

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from spak import canon
-from spak.door.classes import Around, Class, is_check, named
+from spak.door.classes import Around, Class, is_check, is_prose, named, other_versions
 from spak.errors import RunError
 from spak.secrets import contents, values, which
 from spak.unseen import SIGNS, written_out
@@ -199,6 +199,8 @@ class _Door:
             return Class.RUNS, "a link"
         new_x = self.modes and bool(after.mode & X) and not (before is not None and before.mode & X)
         of, reason = named(path, how, self.around, new_x=new_x)
+        if how == "M" and not new_x and other_versions(path, self._old(before), self.read(after.digest)):
+            return Class.ORDINARY, "other versions of packages that were there"
         if of is not Class.RUNS and after.size > MAX_BYTES:
             return Class.RUNS, "too large to look for secrets in it"
         return of, reason
@@ -241,14 +243,20 @@ class _Door:
         data = self.read(after.digest)
         if which.secret(path) and not values.is_public(path, data):
             return "a file of secrets, by its name"
-        old = self.read(before.digest) if before is not None and before.size <= MAX_BYTES else b""
+        old = self._old(before)
         if self.holds(data) and not self.holds(old):
             return "it holds a value of a file of secrets"
         if is_check(path) or not which.NO_SECRETS_BELOW.isdisjoint(path.split("/")):
             return ""
-        if which.finds(path, data) - contents.found_in(old):
-            return "it holds what looks like a secret"
-        return ""
+        if which.is_code(path.rpartition("/")[2]):
+            found = contents.found_in(data, code=not is_prose(path))
+        else:
+            found = which.finds(path, data)
+        return "it holds what looks like a secret" if found - contents.found_in(old) else ""
+
+    def _old(self, before: Node | None) -> bytes:
+        known = before is not None and before.kind == "f" and before.size <= MAX_BYTES
+        return self.read(before.digest) if before is not None and known else b""
 
 
 def _differences(

@@ -52,6 +52,8 @@ _NAMED = (
     rf"(?:(?i:{_TELLING})[\"']?\s*(?:=>|:=|[:=>])|(?i:{_BEFORE_A_SPACE})[\t ]|{_PASS})\s*"
     r"(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"',;<>(){}\[\]]+))"
 )
+_BARE = 2
+"""Which of the groups of `_NAMED` is a value without quotes."""
 _IN_ADDRESS = r"://[^\s/:@\"'<>]*:([^\s/@\"'<>]+)@"
 _BEARER = r"(?i:\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]+)"
 _NO_VALUE = (
@@ -72,9 +74,9 @@ def _patterns() -> tuple[Any, Any, Any]:
     return found, re2.compile(_NO_VALUE), re2.compile(_OF_KERNELS)
 
 
-def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
+def found_in(data: bytes, telling: bool = False, *, code: bool = False) -> frozenset[str]:
     """The secrets in the beginning of a file; `telling`: its name promises one, so that any word which
-    letters and digits are mixed in is held to be it."""
+    letters and digits are mixed in is held to be it; `code`: a value under a name is in quotes."""
     data = _unpacked(data[:MAX_BYTES])
     if b"\0" in data[:8192]:
         return frozenset()
@@ -82,6 +84,8 @@ def found_in(data: bytes, telling: bool = False) -> frozenset[str]:
     found = set()
     for match in pattern.finditer(data):
         alone, *named = match.groups()
+        if code and named[_BARE]:
+            continue
         value = (alone or next(filter(None, named), b"")).decode("utf-8", "replace")
         whole = alone or (len(value) > 56 and "PRIVATE KEY-----" in value)  # a block within quotes
         none = no_value.match(value) or of_kernels.match(value) or not _is_literal(value)

@@ -1,4 +1,4 @@
-"""The one list of what is secret, as data: which.toml."""
+"""The one list of what is secret, as data: confidential.toml, which no folder called `secrets` may keep."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from pathlib import Path
 
 from spak.word_lists import WordLists
 
-LISTS = WordLists(Path(__file__).resolve().parent / "which.toml")
+LISTS = WordLists(Path(__file__).resolve().parents[1] / "confidential.toml")

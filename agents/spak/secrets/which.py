@@ -1,7 +1,7 @@
 """Which files are secret: by the name, by that of a folder above, or by what is in them.
 
-Takes paths from the workspace, and the bytes at the beginning of a file; the list is data (`which.toml`). It
-reads no file (spak.secrets.files does).
+Takes paths from the workspace, and the bytes at the beginning of a file; the list is data
+(`confidential.toml`). It reads no file (spak.secrets.files does).
 """
 
 from __future__ import annotations
