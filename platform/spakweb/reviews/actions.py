@@ -24,7 +24,7 @@ from spakweb.reviews.models import Patch, Queued, Revision, TakenBack, Verdict
 from spakweb.reviews.parts import digest_of, loosened_by, stretches
 from spakweb.reviews.reading import read
 from spakweb.specs.actions import draft_of, save_version
-from spakweb.specs.merge import Opcode
+from spak.merge import Opcode
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.text import clean, digest, one_line
 

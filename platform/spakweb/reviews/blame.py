@@ -10,7 +10,7 @@ from spak.lang.diff import fields
 from spakweb.reviews import history
 from spakweb.reviews.parts import shown_value
 from spakweb.specs import show
-from spakweb.specs.merge import opcodes
+from spak.merge import opcodes
 from spakweb.specs.models import Spec
 
 MOST = 200

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spak.lang import parse
-from spakweb.specs.merge import merge as by_lines
+from spak.merge import merge as by_lines
 
 MARK = re.compile(r"\x01([^\x01\n]*)\x01\n?")
 

@@ -17,7 +17,7 @@ from spak import canon
 from spak.lang.diff import Capability, Change
 from spakweb.reviews.reading import Reading, TaskLines
 from spakweb.specs import show
-from spakweb.specs.merge import Opcode, opcodes
+from spak.merge import Opcode, opcodes
 
 CLIP = 400
 SHOWN_LINES = 40

@@ -22,7 +22,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.specs import widening
 from spakweb.specs.facts import facts_of
-from spakweb.specs.merge import MINE, THEIRS, Merge, merge
+from spak.merge import MINE, THEIRS, Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
 from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of

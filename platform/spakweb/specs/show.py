@@ -17,7 +17,7 @@ from spak.lang.ast import Spec
 from spak.lang.diff import Change, Difference, compare
 from spak.lang.graph import graph_difference, graph_of, lay_out, to_svg
 from spakweb.specs.facts import catalog
-from spakweb.specs.merge import opcodes
+from spak.merge import opcodes
 
 AROUND = 3
 """Unchanged lines that are shown around a change."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spakweb.specs import merge as merging
-from spakweb.specs.merge import merge, opcodes
+from spak import merge as merging
+from spak.merge import merge, opcodes
 from spakweb.specs.show import side_by_side
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "{\n", "\n"]), max_size=12)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spakweb.specs.merge import BETWEEN, MINE, THEIRS, merge
+from spak.merge import BETWEEN, MINE, THEIRS, merge
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "\n", "}\n"]), max_size=12).map("".join)
 

@@ -1,0 +1,220 @@
+"""A run's changes into the folder that it was copied from, all or nothing; and back.
+
+`plan` says what each path becomes, and changes nothing. `bring` does it, `undo` takes the last one back by the same
+rules, `recover` finishes or takes back what a killed process left. A conflict writes nothing. What a path may do
+outside of the run is asked before (spak.door), and not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spak.apply_run.journal import Bringing, Journal, Step, hold
+from spak.apply_run.three_way import Conflict, Side, joined
+from spak.apply_run.user_folder import NOTHING, OTHER, Thing, UserFolder
+from spak.errors import RunError
+from spak.files.disk import Disk, refusal
+from spak.workspace.store import Store
+from spak.workspace.tree import Node, load
+from spak.workspace.unpack import items_of
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path that differs in the run: what the folder was given of it last, and what the run has."""
+
+    path: str
+    base: Side
+    wanted: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What bringing changes would do."""
+
+    steps: tuple[Step, ...]
+    conflicts: tuple[tuple[str, str], ...]
+    """Paths, and why they cannot be brought."""
+    contents: tuple[Side, ...]
+
+    @property
+    def writes(self) -> tuple[Step, ...]:
+        """The paths that are not so already."""
+        return tuple(step for step in self.steps if step.found != step.left)
+
+    def merged(self, step: Step) -> bool:
+        """Whether both sides changed it, and it was merged."""
+        return step.left not in (step.found, step.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of a bringing that was cut off."""
+
+    finished: bool
+    edited: tuple[str, ...]
+    """Paths that somebody changed meanwhile and that were left as they are."""
+
+
+def changes(run: Path, before: str, now: str, taken: Mapping[str, Thing]) -> list[Change]:
+    """What differs in a run between two roots of its workspace, over what was `taken` of it before.
+
+    Raises: RunError `workspace.object`.
+    """
+    store = Store(run / "store", Disk())
+    old, new = (dict(items_of(load(store, root))) for root in (before, now))
+    found = []
+    for path in sorted({*old, *new, *taken}):
+        base = taken.get(path, _thing(old.get(path)))
+        wanted = _thing(new.get(path))
+        if base != wanted:
+            found.append(Change(path, _side(store, base), _side(store, wanted)))
+    return found
+
+
+def taken(journal: Journal) -> dict[str, Thing]:
+    """By path what the run had when it was brought last."""
+    return {step.path: step.wanted for one in journal.standing() for step in one.steps}
+
+
+def plan(folder: UserFolder, wanted: Iterable[Change]) -> Planned:
+    """What becomes of each path. Raises: RunError `workspace.*` where the folder cannot be read."""
+    steps, conflicts, contents = [], [], []
+    wanted = list(wanted)
+    goes = {one.path for one in wanted if not one.wanted[0].kind}
+    for one in wanted:
+        with _typed(f"reading {one.path}"):
+            found = _seen(folder, one.path, goes)
+        try:
+            left = joined(one.base, one.wanted, found)
+        except Conflict as error:
+            conflicts.append((one.path, error.why))
+            continue
+        steps.append(Step(one.path, one.base[0], one.wanted[0], found[0], left[0]))
+        contents += [found, left]
+    return Planned(tuple(steps), tuple(conflicts), tuple(contents))
+
+
+def bring(
+    journal: Journal, folder: UserFolder, planned: Planned, about: Mapping[str, Any], undoes: int = 0
+) -> Bringing | None:
+    """Do what was planned, durably; None where nothing is to be done. The journal is held.
+
+    Raises: RunError `apply.conflict`, `workspace.*`; nothing is changed then.
+    """
+    if planned.conflicts:
+        raise conflict(planned.conflicts)
+    if not planned.steps:
+        return None
+    one = journal.numbered(Bringing(0, str(folder.path), planned.steps, about, undoes))
+    with _typed("writing the journal of what is applied"):
+        journal.begin(one, planned.contents)
+    try:
+        with _typed("applying the changes"):
+            _put(journal, folder, [(step, step.left) for step in planned.writes])
+    except BaseException:
+        with _typed("taking the changes back"):  # what fails here is left to `recover`
+            for step in planned.writes:
+                folder.tidy(step.path)
+            _put(journal, folder, [(step, step.found) for step in planned.writes])
+            journal.end(one, kept=False)
+        raise
+    with _typed("writing the journal of what is applied"):
+        journal.end(one)
+    return one
+
+
+def undo(journal: Journal, one: Bringing) -> list[Change]:
+    """The changes that take a bringing back."""
+    return [
+        Change(step.path, journal.content(step.left), journal.content(step.found))
+        for step in one.steps
+        if step.found != step.left
+    ]
+
+
+def recover(journal: Journal, folder: UserFolder, one: Bringing) -> Recovered:
+    """Finish a bringing that was cut off, or take it back where somebody edited one of its files since. The
+    journal is held. Raises: RunError `workspace.*`, and it is still under way."""
+    with _typed("finishing what was applied before"):
+        goes = {step.path for step in one.steps if not (step.found.kind and step.left.kind)}
+        now = {step.path: _seen(folder, step.path, goes)[0] for step in one.steps}
+        for step in one.steps:
+            folder.tidy(step.path)
+        edited = [step.path for step in one.steps if now[step.path] not in (step.found, step.left)]
+        moves = [(step, step.found if edited else step.left) for step in one.steps if step.path not in edited]
+        _put(journal, folder, [move for move in moves if now[move[0].path] != move[1]])
+        journal.end(one, kept=not edited)
+    return Recovered(not edited, tuple(edited))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[UserFolder]:
+    """The folder, for this process alone. Raises: RunError `apply.folder`, `apply.busy`."""
+    try:
+        folder = UserFolder(path)
+        folder.__enter__()
+    except OSError as error:
+        raise RunError(
+            "apply.folder",
+            f"{path}: {error.strerror}",
+            "the folder that the run was copied from must be there; put it back, or export the files",
+        ) from error
+    try:
+        hold(folder.fd, str(path))
+        yield folder
+    finally:
+        folder.__exit__()
+
+
+def conflict(found: Iterable[tuple[str, str]]) -> RunError:
+    """The error of changes that cannot be brought."""
+    rows = list(found)
+    paths = "".join(f"\n  {path}: {why}" for path, why in rows[:20])
+    more = f"\n  and {len(rows) - 20} more" if len(rows) > 20 else ""
+    return RunError(
+        "apply.conflict",
+        f"the folder moved on, nothing was written:{paths}{more}",
+        "take the rest with --only PATH, or all of it onto a branch with --branch NAME and merge there",
+    )
+
+
+def _put(journal: Journal, folder: UserFolder, moves: Iterable[tuple[Step, Thing]]) -> None:
+    # what is taken away goes first: a folder may stand where a file was
+    for step, thing in sorted(moves, key=lambda move: bool(move[1].kind)):
+        folder.put(step.path, *journal.content(thing))
+    folder.sync()
+
+
+def _seen(folder: UserFolder, path: str, goes: Collection[str]) -> Side:
+    """What stands at a path; nothing where only something stands in its way that goes too: a file where a
+    folder will be, or the other way."""
+    found = folder.read(path)
+    if found[0] != OTHER:
+        return found
+    above = (path[:at] for at, sign in enumerate(path) if sign == "/")
+    way = any(one in goes for one in above) or any(one.startswith(f"{path}/") for one in goes)
+    return (NOTHING, b"") if way else found
+
+
+@contextmanager
+def _typed(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise refusal(error, doing) from error
+
+
+def _thing(node: Node | None) -> Thing:
+    if node is None:
+        return NOTHING
+    executable = node.kind == "f" and bool(node.mode & 0o100)
+    return Thing("f" if node.kind == "f" else "l" if node.kind == "l" else "other", node.digest, executable)
+
+
+def _side(store: Store, thing: Thing) -> Side:
+    return thing, store.read(thing.digest) if thing.kind in ("f", "l") else b""

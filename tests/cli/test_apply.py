@@ -1,0 +1,160 @@
+"""`spak apply`: what a run changed comes home through the door, all or nothing, and can be taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_kit import raw, run_dir, spak
+from process_kit import WAIT_S
+
+SPEC = """AGENT mends LEVEL 2 {{
+    START -> mend
+    TASK mend {{
+{steps}
+        -> done
+    }}
+    TASK done {{ RESULT success }}
+}}
+"""
+
+
+def started(folder: Path, *steps: str, args: tuple[str, ...] = ()) -> tuple[str, int]:
+    """A run of a spec whose task has these steps, in a copy of `project`."""
+    body = "\n".join(f"        step s{number}: {step}" for number, step in enumerate(steps))
+    (folder / "mends.spak").write_text(SPEC.format(steps=body))
+    code, seen = spak(folder, "run", "mends.spak", "--workspace", "project", "--json", *args)
+    return str(seen["run"]), code
+
+
+def writes(path: str, content: str) -> str:
+    return f"tool.write_file {{ path: {json.dumps(path)}, content: {json.dumps(content)} }}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    (made / "src").mkdir(parents=True)
+    (made / "src/app.py").write_text("one = 1\ntwo = 3\nthree = 3\n")
+    return made
+
+
+def held(project: Path) -> dict[str, str]:
+    files = (path for path in project.rglob("*") if path.is_file())
+    return {str(path.relative_to(project)): path.read_text() for path in files}
+
+
+def test_an_ordinary_change_is_checked_brought_home_and_taken_back(tmp_path: Path, project: Path) -> None:
+    before = held(project)
+    run, code = started(tmp_path, writes("src/app.py", "one = 1\ntwo = 2\nthree = 3\n"))
+    assert code == 0 and held(project) == before
+    code, found = spak(tmp_path, "apply", run, "--check", "--json")
+    assert (code, found["applied"]) == (0, [{"path": "src/app.py", "class": "ordinary"}])
+    assert held(project) == before
+    (project / "src/app.py").write_text("zero = 0\none = 1\ntwo = 3\nthree = 3\n")
+    code, text = spak(tmp_path, "apply", run)
+    assert code == 0 and "merged  src/app.py" in text
+    assert held(project)["src/app.py"] == "zero = 0\none = 1\ntwo = 2\nthree = 3\n"
+    code, found = spak(tmp_path, "apply", run, "--json")
+    assert (code, found["applied"]) == (0, [])
+    code, found = spak(tmp_path, "apply", run, "--undo", "--json")
+    assert code == 0 and held(project)["src/app.py"] == "zero = 0\none = 1\ntwo = 3\nthree = 3\n"
+    code, found = spak(tmp_path, "apply", run, "--undo", "--json")
+    assert (code, found["error"]["code"]) == (1, "apply.nothing")
+
+
+def test_a_conflict_writes_nothing(tmp_path: Path, project: Path) -> None:
+    run, _ = started(tmp_path, writes("src/app.py", "one = 2\n"), writes("src/other.py", "x = 1\n"))
+    (project / "src/app.py").write_text("one = 3\n")
+    code, found = spak(tmp_path, "apply", run, "--json")
+    assert (code, found["conflicts"], found["held"]) == (1, ["src/app.py"], [])
+    assert held(project) == {"src/app.py": "one = 3\n"}
+    done = raw(tmp_path, "apply", run)
+    assert done.returncode == 1 and "apply.conflict" in done.stderr and "src/app.py" in done.stderr
+    code, _ = spak(tmp_path, "apply", run, "--only", "src/other.py", "--json")
+    assert code == 0 and held(project)["src/other.py"] == "x = 1\n"
+    code, found = spak(tmp_path, "apply", run, "--only", "nothing.py", "--json")
+    assert (code, found["error"]["code"]) == (2, "usage.path")
+
+
+def test_what_runs_by_itself_waits_for_a_person(tmp_path: Path, project: Path) -> None:
+    steps = (writes("src/conftest.py", "x = 1\n"), writes("src/app.py", "one = 1\n"))
+    run, _ = started(tmp_path, *steps)
+    before = held(project)
+    code, found = spak(tmp_path, "apply", run, "--json")
+    assert code == 4 and held(project) == before
+    assert [(row["path"], row["class"]) for row in found["held"]] == [("src/conftest.py", "runs")]
+    done = raw(tmp_path, "apply", run)
+    assert done.returncode == 4 and f"spak apply {run} --allow-runs src/conftest.py" in done.stderr
+    code, _ = spak(tmp_path, "apply", run, "--allow-runs", "src/conftest.py", "--json")
+    assert code == 0 and held(project)["src/conftest.py"] == "x = 1\n"
+    (kept,) = json.loads((run_dir(tmp_path, {"run": run}) / "applied/done.json").read_bytes())
+    assert kept["about"]["runs"] == ["src/conftest.py"]
+
+
+@pytest.mark.parametrize(("words", "code"), [("y\n", 0), ("n\n", 4)])
+def test_a_person_at_a_terminal_confirms_each_path_by_name(
+    tmp_path: Path, project: Path, words: str, code: int
+) -> None:
+    run, _ = started(tmp_path, writes("src/conftest.py", "x = 1\n"))
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
+    line = [sys.executable, "-c", "from spak.cli import main; main()", "apply", run]
+    with subprocess.Popen(
+        line, cwd=tmp_path, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        os.close(theirs)
+        os.write(ours, words.encode())
+        _, said = process.communicate(timeout=WAIT_S)
+    os.close(ours)
+    assert process.returncode == code and b"src/conftest.py may run by itself" in said
+    assert (project / "src/conftest.py").exists() == (code == 0)
+
+
+def test_a_secret_never_comes_home(tmp_path: Path, project: Path) -> None:
+    run, _ = started(tmp_path, writes("src/app.py", "one = 1\n"), writes("prod.tfvars", "x = 1\n"))
+    code, found = spak(tmp_path, "apply", run, "--allow-runs", "prod.tfvars", "--json")
+    assert code in (2, 4)
+    code, found = spak(tmp_path, "apply", run, "--json")
+    assert code == 4 and [row["class"] for row in found["held"]] == ["secret"]
+    assert not (project / "prod.tfvars").exists()
+
+
+def test_where_keys_are_named_the_yes_is_signed(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    run, _ = started(tmp_path, writes("src/conftest.py", "x = 1\n"))
+    made = raw(tmp_path, "keys", "make", "me")
+    (tmp_path / "spak.toml").write_text(made.stdout)
+    code, _ = spak(tmp_path, "apply", run, "--allow-runs", "src/conftest.py", "--json")
+    assert code == 0
+    (kept,) = json.loads((run_dir(tmp_path, {"run": run}) / "applied/done.json").read_bytes())
+    assert kept["about"]["approval"]["signature"]
+    (tmp_path / "config/spak/keys").rename(tmp_path / "elsewhere")
+    assert spak(tmp_path, "apply", run, "--undo", "--json")[0] == 0
+    code, found = spak(tmp_path, "apply", run, "--allow-runs", "src/conftest.py", "--json")
+    assert (code, found["error"]["code"]) == (2, "keys.missing")
+
+
+def test_a_run_that_came_from_no_folder_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mends.spak").write_text(SPEC.format(steps="        step s: " + writes("a.txt", "x")))
+    _, seen = spak(tmp_path, "run", "mends.spak", "--json")
+    code, found = spak(tmp_path, "apply", str(seen["run"]), "--json")
+    assert (code, found["error"]["code"]) == (1, "apply.no_folder")
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path, project: Path) -> None:
+    run, _ = started(tmp_path, writes("src/app.py", "one = 1\n"))
+    project.rename(tmp_path / "elsewhere")
+    code, found = spak(tmp_path, "apply", run, "--json")
+    assert (code, found["error"]["code"]) == (1, "apply.folder")
+
+
