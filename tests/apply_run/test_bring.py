@@ -1,4 +1,4 @@
-"""A run's changes are brought into a folder whole or not at all, and taken back, wherever a process is killed."""
+"""A run's changes are brought into a folder whole or not at all, and taken back."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_a_link_on_the_way_is_not_followed(places: tuple[Path, Path], tmp_path: 
     outside = tmp_path / "outside"
     outside.mkdir()
     (user / "src").symlink_to(outside)
-    with both(run, user) as (journal, folder):
+    with both(run, user) as (_, folder):
         planned = plan(folder, [Change("src/app.py", GONE, file("new\n"))])
         assert [path for path, _ in planned.conflicts] == ["src/app.py"]
     assert list(outside.iterdir()) == []

@@ -8,20 +8,19 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli_kit import raw, run_dir, spak
 from process_kit import WAIT_S
 
-SPEC = """AGENT mends LEVEL 2 {{
+SPEC = """AGENT Mends LEVEL 2 {{
     START -> mend
     TASK mend {{
+        GOAL "Change the files."
+        TOOLS [write_file]
 {steps}
-        -> done
     }}
-    TASK done {{ RESULT success }}
 }}
 """
 
@@ -119,12 +118,27 @@ def test_a_person_at_a_terminal_confirms_each_path_by_name(
 
 
 def test_a_secret_never_comes_home(tmp_path: Path, project: Path) -> None:
-    run, _ = started(tmp_path, writes("src/app.py", "one = 1\n"), writes("prod.tfvars", "x = 1\n"))
-    code, found = spak(tmp_path, "apply", run, "--allow-runs", "prod.tfvars", "--json")
-    assert code in (2, 4)
-    code, found = spak(tmp_path, "apply", run, "--json")
-    assert code == 4 and [row["class"] for row in found["held"]] == ["secret"]
-    assert not (project / "prod.tfvars").exists()
+    text = 'PASSWORD = "hunter22x9kQ"\n'
+    run, _ = started(tmp_path, writes("src/app.py", "one = 1\n"), writes("src/url.py", text))
+    for allowed in ((), ("--allow-runs", "src/url.py")):
+        code, found = spak(tmp_path, "apply", run, "--json", *allowed)
+        assert code == 4 and [row["class"] for row in found["held"]] == ["secret"]
+    assert "url.py" not in str(held(project))
+    assert spak(tmp_path, "apply", run, "--only", "src/app.py", "--json")[0] == 0
+    assert held(project)["src/app.py"] == "one = 1\n"
+
+
+def test_of_a_run_whose_check_failed_nothing_leaves_by_a_script(tmp_path: Path, project: Path) -> None:
+    (tmp_path / "mends.spak").write_text(
+        SPEC.format(steps="        step s: " + writes("src/app.py", "one = 2\n")).replace(
+            "TOOLS [write_file]", 'TOOLS [write_file]\n VALIDATOR Command { cmd: "false" }'
+        )
+    )
+    _, seen = spak(tmp_path, "run", "mends.spak", "--workspace", "project", "--json")
+    assert seen["state"] in ("failed", "refused")
+    code, found = spak(tmp_path, "apply", str(seen["run"]), "--json")
+    assert (code, found["blocked"]) == (4, ["Check Failed"])
+    assert held(project)["src/app.py"] != "one = 2\n"
 
 
 def test_where_keys_are_named_the_yes_is_signed(
@@ -156,5 +170,3 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path, project: Path) -> None:
     project.rename(tmp_path / "elsewhere")
     code, found = spak(tmp_path, "apply", run, "--json")
     assert (code, found["error"]["code"]) == (1, "apply.folder")
-
-

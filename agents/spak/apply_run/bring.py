@@ -1,8 +1,8 @@
 """A run's changes into the folder that it was copied from, all or nothing; and back.
 
-`plan` says what each path becomes, and changes nothing. `bring` does it, `undo` takes the last one back by the same
-rules, `recover` finishes or takes back what a killed process left. A conflict writes nothing. What a path may do
-outside of the run is asked before (spak.door), and not here.
+`plan` says what each path becomes, and changes nothing. `bring` does it, `undo` takes the last one back by
+the same rules, `recover` finishes or takes back what a killed process left. A conflict writes nothing. What
+a path may do outside of the run is asked before (spak.door), and not here.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     applied/done.json  the bringings that ended, in order
     applied/lock       held by whoever brings
 
-A bringing is durable before the first file is touched, with every content that it takes away or puts. So the next
-process finishes it or takes it back. It touches no file of the folder itself.
+A bringing is durable before the first file is touched, with every content that it takes away or puts. So
+the next process finishes it or takes it back. It touches no file of the folder itself.
 """
 
 from __future__ import annotations

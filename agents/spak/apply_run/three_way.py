@@ -1,8 +1,8 @@
 """What becomes of one path of a folder that a run's changes are brought into.
 
-Takes three things that stood there: in the run when it began (`base`), in the run now (`wanted`) and in the folder now
-(`found`); gives what is to stand there, or why nobody can say. Pure. Texts that both sides changed are merged by
-lines (spak.merge); what cannot be merged without a conflict is one.
+Takes three things that stood there: in the run when it began (`base`), in the run now (`wanted`) and in the
+folder now (`found`); gives what is to stand there, or why nobody can say. Pure. Texts that both sides
+changed are merged by lines (spak.merge); what cannot be merged without a conflict is one.
 """
 
 from __future__ import annotations

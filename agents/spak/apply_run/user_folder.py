@@ -1,8 +1,8 @@
 """Paths below the folder of a user: what stands there, and how to put something else there.
 
-Takes the folder and a path as a workspace's tree names it; gives a Thing with its bytes. No link is followed on
-the way: where a folder of the path is a link or a file by now, something else stands there. A file is written aside and
-renamed. It decides nothing.
+Takes the folder and a path as a workspace's tree names it; gives a Thing with its bytes. No link is
+followed on the way: where a folder of the path is a link or a file by now, something else stands there. A
+file is written aside and renamed. It decides nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["", "f", "l", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What stands at a path: nothing, a file, a link (its digest is that of its target), or something else."""
+    """What stands at a path: nothing, a file, a link (with its target's digest), or something else."""
 
     kind: Kind = ""
     digest: str = ""

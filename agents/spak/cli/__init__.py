@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "logout": ("logout", "delete the stored token of a platform"),
     "step": ("step", "answer, or call the backend, and continue to the next stop"),
     "resume": ("resume", "continue after a crash or a stop"),
+    "apply": ("apply", "bring what a run changed into the folder that it came from, or take it back"),
     "approve": ("approve", "answer an action that waits for approval"),
     "keys": ("keys", "manage keys that sign approvals"),
     "show": ("show", "show state, registers, pending question and best metric of a run"),

@@ -1,14 +1,15 @@
 """`spak apply RUN`: bring what a run changed into the folder that it was copied from, or take it back.
 
-All or nothing (spak.apply_run), and through the door (spak.door): secrets and odd things never leave, and what may run
-by itself waits for a person, who confirms each such path by name at a terminal or with `--allow-runs`. Where
-`[approvals]` of spak.toml names keys, that yes is signed with one of them. `bring_home` is what `--in-place` calls at
-each stop of a run.
+All or nothing (spak.apply_run), and through the door (spak.door): secrets and odd things never leave, and
+what may run by itself waits for a person, who confirms each such path by name at a terminal or with
+`--allow-runs`. Where `[approvals]` of spak.toml names keys, that yes is signed with one of them.
+`bring_home` is what `--in-place` calls at each stop of a run.
 """
 
 from __future__ import annotations
 
 import getpass
+import shlex
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from spak.apply_run.bring import Change, Planned
     from spak.apply_run.journal import Journal
     from spak.apply_run.user_folder import UserFolder
+    from spak.door import Leaving
 
 HELD = 4
 """The exit code where something waits for a person, as of a run that waits."""
-_REFUSED = ("secret", "odd")
+GOOD_FOR_MS = 600_000
+"""For how long a signature is good."""
 
 
 @dataclass(slots=True)
@@ -44,26 +47,32 @@ class Found:
     held: list[str] = field(default_factory=list)
     """Paths that wait for a person, or are refused; nothing was written then."""
     conflicts: list[tuple[str, str]] = field(default_factory=list)
+    blocked: tuple[str, ...] = ()
+    """Why the law lets nothing leave: a check of the run failed."""
     checked: bool = False
     undone: bool = False
 
     @property
     def code(self) -> int:
         """The exit code."""
-        return 1 if self.conflicts else HELD if self.held else 0
+        return 1 if self.conflicts else HELD if self.held or self.blocked else 0
 
     def to_json(self) -> dict[str, Any]:
         """The document of `--json`."""
         return {
             "run": self.run,
             "folder": str(self.folder),
-            "applied": [{"path": path, "class": self.kinds.get(path, ("",))[0]} for path, _ in self.applied],
-            "held": [{"path": path, "class": kind, "reason": why} for path, (kind, why) in self._held()],
+            "applied": [{"path": path, "class": self._kind(path)[0]} for path, _ in self.applied],
+            "held": [
+                {"path": path, "class": kind, "reason": why}
+                for path, (kind, why) in ((path, self._kind(path)) for path in self.held)
+            ],
             "conflicts": [path for path, _ in self.conflicts],
+            "blocked": list(self.blocked),
         }
 
-    def _held(self) -> list[tuple[str, tuple[str, str]]]:
-        return [(path, self.kinds[path]) for path in self.held]
+    def _kind(self, path: str) -> tuple[str, str]:
+        return self.kinds.get(path, ("", ""))
 
 
 @click.command()
@@ -108,34 +117,37 @@ def bring_home(
     check: bool = False,
     ask: bool = False,
 ) -> Found:
-    """Bring what a run changed into its folder; `allowed` are paths that may run by themselves, `ask` whether a
-    person at the terminal is asked about the others.
+    """Bring what a run changed into its folder; `allowed` are paths that may run by themselves, `ask` whether
+    a person at the terminal is asked about the others.
 
     Raises: RunError `apply.*`, `workspace.*`; UsageError `usage.path`, `keys.*`; LedgerError.
     """
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
 
-    before, now, folder = _ends(root, name)
+    run = _ended(root, name)
     journal = Journal(root / name)
-    with journal.held(), bring.opened(folder) as user:
+    with journal.held(), bring.opened(run.folder) as user:
         if not check:
             _recover(journal, user)
-        changes = bring.changes(root / name, before, now, bring.taken(journal))
-        changes = _chosen(changes, only)
-        found = Found(name, folder, _kinds(root / name, before, now), checked=check)
+        changes = _chosen(bring.changes(root / name, run.before, run.now, bring.taken(journal)), only)
+        leaving = _looked(root / name, run).only({one.path for one in changes}.__contains__)
+        kinds = {one.path: (str(one.of), one.reason) for one in leaving.changes}
         planned = bring.plan(user, changes)
+        found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check)
         found.conflicts = list(planned.conflicts)
         found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
-        open_ = [path for path, _ in found.applied if found.kinds[path][0] not in ("ordinary", "checks")]
-        found.held = [path for path in open_ if found.kinds[path][0] in _REFUSED or path not in allowed]
-        if ask and not check and not found.conflicts:
+        written = {path for path, _ in found.applied}
+        refused = [one.path for one in leaving.refused if one.path in written]
+        runs = [one.path for one in leaving.unsigned if one.path in written]
+        found.held = refused + [path for path in runs if path not in allowed]
+        if ask and not (check or refused or found.conflicts):
             _confirm(found)
-        if check or found.conflicts or found.held:
+        if check or found.code:
             return found
-        about = {"at": time.time_ns() // 1_000_000, "by": _login(), "root": now, "runs": sorted(open_)}
-        if open_:
-            about |= _signed(root, name, open_, planned)
+        about = {"at": time.time_ns() // 1_000_000, "by": _login(), "root": run.now, "runs": runs}
+        if runs:
+            about |= _signed(name, leaving)
         bring.bring(journal, user, planned, about)
     return found
 
@@ -145,7 +157,7 @@ def take_back(root: Path, name: str) -> Found:
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
 
-    _, _, folder = _ends(root, name)
+    folder = _ended(root, name).folder
     journal = Journal(root / name)
     with journal.held(), bring.opened(folder) as user:
         _recover(journal, user)
@@ -162,16 +174,24 @@ def take_back(root: Path, name: str) -> Found:
     return found
 
 
-def _ends(root: Path, name: str) -> tuple[str, str, Path]:
-    """The roots of a run's files at its beginning and now, and the folder that they came from.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Where a run stands: the roots of its files at its beginning and now, and the folder they came from."""
 
-    Raises: RunError `apply.no_folder`; LedgerError.
-    """
+    before: str
+    now: str
+    folder: Path
+    blocked: tuple[str, ...]
+    """Why nothing of it may leave, as its law says it."""
+
+
+def _ended(root: Path, name: str) -> Ended:
+    """Raises: RunError `apply.no_folder`; LedgerError."""
     from spak.cli import reading
+    from spak.kernel.situation import blocked
     from spak.ledger.files import FileLedgers
 
-    first = FileLedgers(root).genesis(name).body
-    about = first["host"]
+    about = FileLedgers(root).genesis(name).body["host"]
     folder = str(about.get("folder") or about.get("in_place") or "")
     if not folder:
         raise RunError(
@@ -179,7 +199,59 @@ def _ends(root: Path, name: str) -> tuple[str, str, Path]:
             f"run {name} was not copied from a folder that is known here",
             "take its files from the workspace in the run's folder, or start a run with --workspace DIR",
         )
-    return str(first["rules"]["r3"]), str(reading.view_of(root, name).registers["R3"]), Path(folder)
+    found = reading.replayed(root, name)
+    assert found.rules is not None
+    return Ended(found.rules.r3, found.state.r3, Path(folder), blocked(found.rules, found.state))
+
+
+def _looked(run: Path, ended: Ended) -> Leaving:
+    """What changed in the run, as the door has it."""
+    from spak import config, door
+    from spak.files.disk import Disk
+    from spak.llm import redactor
+    from spak.runner.secret_guard import found_in
+    from spak.workspace.store import Store
+    from spak.workspace.tree import load
+
+    chosen = config.settings()
+    known = redactor(chosen.llm).knowing(found_in(ended.folder, chosen.shown_secrets)[1])
+    store = Store(run / "store", Disk())
+    return door.look(
+        load(store, ended.before),
+        load(store, ended.now),
+        store.read,
+        holds=known.holds,
+        shown=chosen.shown_secrets,
+        blocked=ended.blocked,
+    )
+
+
+def _signed(name: str, leaving: Leaving) -> dict[str, Any]:
+    """The signature of a person for what may run by itself, where keys are named: over the base, the root and
+    each path with its class. Raises: UsageError `keys.*`."""
+    from spak import config
+    from spak.cli import keys
+    from spak.policy import approval
+
+    approvers = config.settings().approvers
+    if not approvers:
+        return {}
+    key = keys.chosen(None, approval.publics(approvers))
+    expires = time.time_ns() // 1_000_000 + GOOD_FOR_MS
+    action = approval.action_hash("apply", {"digest": leaving.digest})
+    common.say(f"signed with the key {key.name}")
+    return {
+        "digest": leaving.digest,
+        "approval": approval.make(
+            key.private,
+            action=action,
+            of=leaving.digest,
+            run=name,
+            step="apply",
+            expires=expires,
+            decision=approval.APPROVE,
+        ),
+    }
 
 
 def _recover(journal: Journal, user: UserFolder) -> None:
@@ -209,7 +281,9 @@ def _chosen(changes: list[Change], only: Sequence[str]) -> list[Change]:
         below = [one for one in changes if one.path == path or one.path.startswith(f"{path}/")]
         if not below:
             raise UsageError(
-                "usage.path", f"the run changed nothing at {given}", "spak apply RUN --check lists what it did"
+                "usage.path",
+                f"the run changed nothing at {given}",
+                "spak apply RUN --check lists what it did",
             )
         found += [one for one in below if one not in found]
     return found
@@ -222,14 +296,19 @@ def _how(planned: Planned, step: Any) -> str:
 
 
 def _confirm(found: Found) -> None:
-    """Ask about each path that waits; all are confirmed or all wait."""
-    if any(found.kinds[path][0] in _REFUSED for path in found.held):
-        return
-    for path in found.held:
-        why = found.kinds[path][1]
-        if not click.confirm(common.printable(f"{path} may run by itself ({why}). Apply it?"), err=True):
+    """Ask whether files of a run whose checks failed are wanted, and about each path that waits; all are
+    confirmed, or all wait."""
+    for reason in found.blocked:
+        if not _yes(f"The run's own check says: {reason}. Apply all the same?"):
             return
-    found.held = []
+    for path in found.held:
+        if not _yes(f"{path} may run by itself ({found.kinds[path][1]}). Apply it?"):
+            return
+    found.held, found.blocked = [], ()
+
+
+def _yes(question: str) -> bool:
+    return click.confirm(common.printable(question), err=True)
 
 
 def _login() -> str:
@@ -240,29 +319,27 @@ def _login() -> str:
 
 
 def _say(found: Found) -> None:
-    """What was done for people: what runs by itself first, then the rest, then what to do next."""
+    """What was done for people: what waits, then the rest, then what to do next."""
     from spak.runner.views.report import plural
 
     say = common.say
+    for reason in found.blocked:
+        say(f"  the law of the run says: {reason}")
     for path in found.held:
         kind, why = found.kinds[path]
-        say(f"  {'refused' if kind in _REFUSED else 'waits'}  {path}: {kind}, {why}")
+        say(f"  {'waits' if kind == 'runs' else 'refused'}  {path}: {kind}, {why}")
     for path, why in found.conflicts:
         say(f"  conflict  {path}: {why}")
-    stopped = bool(found.held or found.conflicts)
-    for path, how in found.applied:
-        if path not in found.held:
-            kind = found.kinds.get(path, ("", ""))[0]
-            common.out(f"  {how}  {path}" + (f"  ({kind})" if kind not in ("", "ordinary") else ""))
+    for path, how in found.applied if found.checked or not found.code else ():
+        kind = found.kinds.get(path, ("", ""))[0]
+        common.out(f"  {how}  {path}" + (f"  ({kind})" if kind not in ("", "ordinary") else ""))
     count = plural(len(found.applied), "file")
     if found.conflicts:
         say(f"spak: {found.folder} moved on, nothing was written [apply.conflict]")
-        say(f"next: spak apply {found.run} --only PATH, or merge by hand")
-    elif found.held:
-        refused = any(found.kinds[path][0] in _REFUSED for path in found.held)
-        say(f"spak: nothing was written, {plural(len(found.held), 'path')} must not leave as they are [apply.held]")
-        more = "".join(f" --allow-runs {path}" for path in found.held)
-        say(f"next: spak apply {found.run}{' --only PATH' if refused else more}")
+        say(f"next: spak apply {found.run} --only PATH brings the rest")
+    elif found.code:
+        say("spak: nothing was written [apply.held]")
+        say(f"next: {_next(found)}")
     elif found.checked:
         say(f"{count} would be written in {found.folder}")
         say(f"next: spak apply {found.run}")
@@ -274,4 +351,16 @@ def _say(found: Found) -> None:
     else:
         say(f"{count} written in {found.folder}")
         say(f"next: spak apply {found.run} --undo takes them back")
-    assert stopped == bool(found.code)
+
+
+def _next(found: Found) -> str:
+    """What a person does about what is held."""
+    if found.blocked:
+        return (
+            f"mend what the check says, or take the files all the same at a terminal: spak apply {found.run}"
+        )
+    if any(found.kinds[path][0] != "runs" for path in found.held):
+        return (
+            f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
+        )
+    return f"spak apply {found.run}" + "".join(f" --allow-runs {shlex.quote(path)}" for path in found.held)

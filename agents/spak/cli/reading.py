@@ -36,6 +36,20 @@ def records_of(root: Path, run: str) -> Iterator[Record]:
         reader.close()
 
 
+def replayed(root: Path, run: str) -> Replay:
+    """The state of a run and its rules as its ledger has them now."""
+    reader = FileLedgers(root).viewer(run)
+    try:
+        found = as_kept(reader) or Replay()
+        begun = found.records
+        for record, _ in reader.read():
+            if record.seq >= begun:
+                found.feed(record)
+        return found
+    finally:
+        reader.close()
+
+
 def view_of(root: Path, run: str) -> View:
     """The view of a run as its ledger has it now; it may be moving."""
     reader = FileLedgers(root).viewer(run)

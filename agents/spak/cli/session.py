@@ -191,6 +191,7 @@ def begin(
             place.snapshot(),
             seed,
             spec=spec.name.encode("utf-8", "replace").decode(),
+            **({"folder": str(source.resolve())} if source is not None and not in_place else {}),
             **(_in_place(workspace) if in_place and workspace else {}),
             **({"labels": dict(labels)} if labels else {}),
         )

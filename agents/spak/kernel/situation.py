@@ -25,6 +25,10 @@ BUDGETS = tuple(
 _SEVERITIES = ("error", "warning", "info", "panic")
 
 
+NO_CHECK = "No Check Ran"
+"""The reason of `block_commit` that says nothing against the files: whoever takes them is asked."""
+
+
 def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
     same = fixed(rules, task, tool)
@@ -92,6 +96,19 @@ def _found(state: State) -> Iterator[Fact]:
     ran = ((validator, Name("/" + signal)) for validator, _, signal in state.r7.checks)
     for args in dict.fromkeys(ran):
         yield "checks_ran", args
+
+
+def blocked(rules: Rules, state: State) -> tuple[str, ...]:
+    """Why nothing of a run's files may leave now, as the law says it (`block_commit`), but that no check
+    ran."""
+    if rules.gate is None:
+        return ()
+    session = rules.gate.policy.session(_found(state))
+    while open_ := session.requests():
+        for request in open_:
+            session.supply(request, ())
+    found = (str(reason) for (reason,) in session.query("block_commit", None))
+    return tuple(sorted(reason for reason in found if reason != NO_CHECK))
 
 
 def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:

@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from spak import canon
+from spak.merge import Opcode
 from spak.patch import PatchRefused, apply
 from spakweb import access
 from spakweb.audit.actions import record
@@ -24,7 +25,6 @@ from spakweb.reviews.models import Patch, Queued, Revision, TakenBack, Verdict
 from spakweb.reviews.parts import digest_of, loosened_by, stretches
 from spakweb.reviews.reading import read
 from spakweb.specs.actions import draft_of, save_version
-from spak.merge import Opcode
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.text import clean, digest, one_line
 

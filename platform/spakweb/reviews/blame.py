@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from spak.lang.diff import fields
+from spak.merge import opcodes
 from spakweb.reviews import history
 from spakweb.reviews.parts import shown_value
 from spakweb.specs import show
-from spak.merge import opcodes
 from spakweb.specs.models import Spec
 
 MOST = 200

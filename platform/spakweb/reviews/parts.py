@@ -15,9 +15,9 @@ from typing import Any
 
 from spak import canon
 from spak.lang.diff import Capability, Change
+from spak.merge import Opcode, opcodes
 from spakweb.reviews.reading import Reading, TaskLines
 from spakweb.specs import show
-from spak.merge import Opcode, opcodes
 
 CLIP = 400
 SHOWN_LINES = 40

@@ -17,12 +17,12 @@ from django.db.models import QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
+from spak.merge import MINE, THEIRS, Merge, merge
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.specs import widening
 from spakweb.specs.facts import facts_of
-from spak.merge import MINE, THEIRS, Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
 from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of

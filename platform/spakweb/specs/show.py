@@ -16,8 +16,8 @@ from spak.lang import Diagnostic, Parsed, parse
 from spak.lang.ast import Spec
 from spak.lang.diff import Change, Difference, compare
 from spak.lang.graph import graph_difference, graph_of, lay_out, to_svg
-from spakweb.specs.facts import catalog
 from spak.merge import opcodes
+from spakweb.specs.facts import catalog
 
 AROUND = 3
 """Unchanged lines that are shown around a change."""
