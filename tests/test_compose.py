@@ -130,7 +130,7 @@ def test_secrets_are_files_and_never_values() -> None:
         for key, value in service.get("environment", {}).items():
             if re.search("KEY|PASSWORD|TOKEN|DATABASE_URL", key):
                 assert key.endswith("_FILE") and Path(value).name in service["secrets"]
-    assert "secrets/" in (ROOT / ".gitignore").read_text().splitlines()
+    assert "/secrets/" in (ROOT / ".gitignore").read_text().splitlines()
     assert "install -d -m 700 secrets" in DEPLOY.splitlines()
 
 

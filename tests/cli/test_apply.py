@@ -80,7 +80,7 @@ def test_a_conflict_writes_nothing(tmp_path: Path, project: Path) -> None:
     code, _ = spak(tmp_path, "apply", run, "--only", "src/other.py", "--json")
     assert code == 0 and held(project)["src/other.py"] == "x = 1\n"
     code, found = spak(tmp_path, "apply", run, "--only", "nothing.py", "--json")
-    assert (code, found["error"]["code"]) == (2, "usage.path")
+    assert (code, found["error"]["code"]) == (2, "usage.arguments")
 
 
 def test_what_runs_by_itself_waits_for_a_person(tmp_path: Path, project: Path) -> None:

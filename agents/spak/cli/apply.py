@@ -120,7 +120,7 @@ def bring_home(
     """Bring what a run changed into its folder; `allowed` are paths that may run by themselves, `ask` whether
     a person at the terminal is asked about the others.
 
-    Raises: RunError `apply.*`, `workspace.*`; UsageError `usage.path`, `keys.*`; LedgerError.
+    Raises: RunError `apply.*`, `workspace.*`; UsageError `usage.arguments`, `keys.*`; LedgerError.
     """
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
@@ -272,7 +272,7 @@ def _recover(journal: Journal, user: UserFolder) -> None:
 
 
 def _chosen(changes: list[Change], only: Sequence[str]) -> list[Change]:
-    """The changes at or below these paths. Raises: UsageError `usage.path`."""
+    """The changes at or below these paths. Raises: UsageError `usage.arguments`."""
     if not only:
         return changes
     found = []
@@ -281,7 +281,7 @@ def _chosen(changes: list[Change], only: Sequence[str]) -> list[Change]:
         below = [one for one in changes if one.path == path or one.path.startswith(f"{path}/")]
         if not below:
             raise UsageError(
-                "usage.path",
+                "usage.arguments",
                 f"the run changed nothing at {given}",
                 "spak apply RUN --check lists what it did",
             )

@@ -86,6 +86,7 @@ class Git(host.Git):
         return self._run(words, {**self.environment(), **way, **configured(settings)}, None, self.most_bytes)
 
     def settings(self) -> dict[str, str]:
+        """What git is told in place of a configuration."""
         return dict(SETTINGS)
 
     def _keep(self, name: str, text: str) -> None:
