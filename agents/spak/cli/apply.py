@@ -338,7 +338,7 @@ def _say(found: Found) -> None:
         say(f"spak: {found.folder} moved on, nothing was written [apply.conflict]")
         say(f"next: spak apply {found.run} --only PATH brings the rest")
     elif found.code:
-        say("spak: nothing was written [apply.held]")
+        say("spak: nothing was written")
         say(f"next: {_next(found)}")
     elif found.checked:
         say(f"{count} would be written in {found.folder}")
