@@ -115,6 +115,8 @@ def save_version(
             "Keep one side of each, and take out the marks.",
         )
     facts = _facts(spec.team, spec.slug, text)
+    newest = spec.versions.first()
+    asked = widening.asked(spec, text) if reviewed is None else []
     with transaction.atomic():
         spec = _locked(spec.pk)
         if spec.archived_at:
@@ -131,7 +133,9 @@ def save_version(
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
-        widened = {} if reviewed is not None else widening.permitted(user, spec, text, confirmed)
+        if head != newest and reviewed is None:  # saved while the texts were compared
+            asked = widening.asked(spec, text)
+        widened = widening.permitted(user, spec, text, confirmed, asked)
         provenance = {**(reviewed or _from(origin)), **widened}
         version = _append(spec, user, text, facts, message, restored_from, provenance)
         if typed:
@@ -146,14 +150,12 @@ def save_version(
 def restore(user: Any, version: SpecVersion, confirmed: str = "") -> SpecVersion:
     """An old version's text as a new version; the head itself when that is its text already. Raises: as
     `save_version`."""
-    access.require(user, "spec.edit", version)
-    with transaction.atomic():
-        spec = _locked(version.spec_id)
-        message = f"Restore version {version.number}"
+    message, saved = f"Restore version {version.number}", None
+    while not isinstance(saved, SpecVersion):  # again where somebody else saved meanwhile
+        spec = Spec.objects.select_related("team", "head").get(pk=version.spec_id)
         saved = save_version(
             user, spec, version.text, spec.head.number, message, version, typed=False, confirmed=confirmed
         )
-    assert isinstance(saved, SpecVersion)  # the head cannot move while its row is locked
     return saved
 
 

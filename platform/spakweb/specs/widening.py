@@ -1,6 +1,6 @@
 """What a text that is saved directly permits that the spec did not, and who may save it so.
 
-`permitted(...)` is asked before a version is made of a text that nobody reviewed. Where the team's rule
+`asked(...)` and `permitted(...)` come before a version is made of a text that nobody reviewed. Where the team's rule
 holds, only a person with the right `spec.widen` saves a text that widens, and confirms it once: `confirmed`
 is the `confirmation` of the page that showed what widens. Everybody else proposes a patch. A first version
 has nothing before it that it could widen.
@@ -65,12 +65,15 @@ def _base(spec: Spec, team_files: TeamFiles) -> SpecVersion:
     return next((one for one in newest if team_files.parse(one.text).ok), spec.head)
 
 
-def permitted(user: Any, spec: Spec, text: str, confirmed: str) -> dict[str, Any]:
-    """What the version keeps of it: who widened what, where the rule holds and the text widens.
+def asked(spec: Spec, text: str) -> list[Capability]:
+    """What has to be confirmed: what is `gained`, where the rule holds. It compares two texts."""
+    return gained(spec, text) if is_asked(spec) else []
 
-    Raises: Widens.
-    """
-    found = gained(spec, text) if is_asked(spec) else []
+
+def permitted(
+    user: Any, spec: Spec, text: str, confirmed: str, found: Sequence[Capability]
+) -> dict[str, Any]:
+    """What the version keeps of what was `asked`: who widened what. Raises: Widens."""
     if not found:
         return {}
     may, wanted = access.can(user, "spec.widen", spec), confirmation(spec, text)

@@ -17,7 +17,8 @@ from spak import canon
 from spakweb import appendonly
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
-from spakweb.specs import actions
+from spakweb.reviews.protection import protect_team
+from spakweb.specs import actions, widening
 from spakweb.specs.actions import Stale
 from spakweb.specs.models import Draft, Spec, SpecVersion, Tag
 from spakweb.text import clean
@@ -41,17 +42,42 @@ def test_a_text_is_read_before_the_transaction_that_saves_it(
 ) -> None:
     """It takes seconds for a long one, and the rows of the team and the spec are locked meanwhile."""
     depths: list[int] = []
-    usual = actions.facts_of
 
-    def facts_of(*given: Any) -> dict[str, Any]:
-        depths.append(len(connection.savepoint_ids))
+    def noted(usual: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            depths.append(len(connection.savepoint_ids))
+            return usual(*given)
+
+        return call
+
+    protect_team(cast["alice"], cast.team, 0, widening="shared")
+    monkeypatch.setattr(actions, "facts_of", noted(actions.facts_of))
+    monkeypatch.setattr(widening, "compare", noted(widening.compare))
+    outside = len(connection.savepoint_ids)
+    text = cast.spec.head.text
+    with pytest.raises(Refused, match="widens"):
+        saved(text.replace("list_files", "http_request"))
+    assert saved(text + "// and no more\n").facts["tasks"] == ["look", "done"]
+    assert actions.restore(cast["bob"], cast.spec.head).number == 3
+    assert actions.create_spec(cast["bob"], cast.team, "Another", MORE).head.facts["tasks"] == ["A"]
+    assert depths == [outside] * 7
+
+
+def test_a_restore_goes_by_the_head_that_it_meets(
+    cast: Any, saved: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody saves after it has read the head."""
+    saved(MORE)
+    usual = widening.asked
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(widening, "asked", usual)
+        saved(MORE + "// theirs\n", by="bob", base=2)
         return usual(*given)
 
-    monkeypatch.setattr(actions, "facts_of", facts_of)
-    outside = len(connection.savepoint_ids)
-    assert saved(MORE).facts["tasks"] == ["A"]
-    assert actions.create_spec(cast["bob"], cast.team, "Another", MORE).head.facts["tasks"] == ["A"]
-    assert depths == [outside] * 2
+    monkeypatch.setattr(widening, "asked", late)
+    made = actions.restore(cast["alice"], cast.spec.versions.get(number=1))
+    assert (made.number, made.text) == (4, cast.spec.head.text)
 
 
 def test_the_same_text_makes_no_version(cast: Any, saved: Callable[..., Any]) -> None:
