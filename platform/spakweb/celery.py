@@ -5,7 +5,7 @@ not read, so it would never see that the connection they came by is gone; and as
 them, it would never read again. It sends nothing over that connection: the answer to a ping would be taken
 for a message, and a message for the answer.
 
-`RefuseUnfinished` lets no worker begin while a restore of the data folder is unfinished.
+`Refuse` lets no worker begin while a restore of the data folder is unfinished, and on tables of a newer version.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from __future__ import annotations
 import os
 import select
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from celery import Celery, bootsteps
 from django.conf import settings
+from django.db import DatabaseError
 
-from spakweb import broker, restoring
+from spakweb import broker, restoring, tables
 from spakweb.errors import Refused
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
@@ -61,13 +63,16 @@ def look(channel: Any) -> None:
         other.ping()
 
 
-class RefuseUnfinished(bootsteps.Step):
-    """A step of a worker's start that ends it while a restore is unfinished."""
+class Refuse(bootsteps.Step):
+    """A step of a worker's start that ends it where it may not begin."""
 
     def include_if(self, worker: Any) -> bool:
-        """False: the step only checks. Exits where a restore is unfinished."""
+        """False: the step only checks. Exits where a restore is unfinished or the tables are newer; a database
+        that is away is waited for later."""
         try:
             restoring.refuse(Path(settings.DATA_DIR))
+            with suppress(DatabaseError):
+                tables.refuse()
         except Refused as why:
             sys.exit(f"worker: {why.message} [{why.code}]\n  fix: {why.hint}")
         return False
@@ -89,4 +94,4 @@ app.autodiscover_tasks(
 )
 app.autodiscover_tasks(["spakweb.sources"], related_name="branches")
 app.steps["consumer"].add(Pulse)
-app.steps["worker"].add(RefuseUnfinished)
+app.steps["worker"].add(Refuse)

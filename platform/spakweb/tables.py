@@ -1,6 +1,7 @@
 """Whether the tables of the database are newer than this code: migrations were applied that it does not have.
 
-`migrate`, and so `manage.py up`, asks `refuse` before it changes anything; `check_store` reports it.
+`migrate`, and so `manage.py up`, asks `refuse` before it changes anything, `serve` and workers before they
+begin; `check_store` reports it.
 """
 
 from __future__ import annotations

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import sqlite3
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+import warm_kit
+from platform_kit import ROOT, environment, manage
 from spakweb import tables
 
 pytestmark = [pytest.mark.findings("F7"), pytest.mark.django_db]
@@ -40,3 +44,18 @@ def test_check_store_reports_them(newer: None) -> None:
     with pytest.raises(CommandError):
         call_command("check_store", quick=True, stderr=said)
     assert "runs.9999_last was applied by a newer version" in said.getvalue()
+
+
+def test_no_worker_and_no_web_part_begins_on_newer_ones(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert manage(data, "migrate", "--verbosity", "0").returncode == 0
+    (file,) = data.rglob("*.sqlite3")
+    with sqlite3.connect(file) as tables_of_it:
+        tables_of_it.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('runs', '9998_next', '2026-01-01')"
+        )
+    web = manage(data, "serve")
+    assert web.returncode == 1 and "[web.newer_tables]" in web.stderr and "fix: Install" in web.stderr
+    line = ["-m", "celery", "-A", "spakweb.celery", "worker", "-P", "threads"]
+    worker = warm_kit.run(line, cwd=ROOT, env=environment(data, 8000), timeout=120)
+    assert worker.returncode and "[web.newer_tables]" in worker.stderr, worker.stderr

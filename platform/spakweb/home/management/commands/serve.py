@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
+from spakweb import tables
 from spakweb.errors import Refused
 from spakweb.home.serve import serve
 from spakweb.home.up import listen
@@ -17,8 +20,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            with suppress(DatabaseError):  # one that is away is waited for
+                tables.refuse()
             listening = listen(settings.HOST, settings.PORT)
         except Refused as why:
-            raise CommandError(f"{why.message}\n  fix: {why.hint}") from why
+            raise CommandError(f"{why.message} [{why.code}]\n  fix: {why.hint}") from why
         with listening:
             serve(listening)
