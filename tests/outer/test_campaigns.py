@@ -90,6 +90,16 @@ def test_a_lost_golden_case_rejects(tmp_path: Path) -> None:
     assert len(found.tested[0].pairs) == 2
 
 
+@pytest.mark.findings("B24")
+def test_no_golden_case_is_not_told_as_passed(tmp_path: Path) -> None:
+    said: list[str] = []
+    judge = judging(coin(Random(1)), shown=lambda tested, text: said.append(text))
+    found = Campaign.create(tmp_path, "c", plan())
+    advance(found, tmp_path, lambda current: candidates(), judge)
+    assert "golden: nothing to judge: there is no golden case" in said
+    assert not [line for line in said if line.startswith("golden: pass")]
+
+
 def test_golden_wins_are_no_evidence(tmp_path: Path) -> None:
     golden = tuple(f"g{number}" for number in range(12))
     made = Plan("a.spak", BASE, "s", "hash", golden, CASES, pairs=3)

@@ -122,7 +122,8 @@ def judge(campaign: Campaign, tested: Tested, writer: Writer, judging: Judging) 
 
     def stage(found: Stage) -> None:
         writer.put("stage", {"number": tested.number, **found.to_json()})
-        judging.shown(tested, f"{found.name}: {found.verdict}" + (f": {found.why}" if found.why else ""))
+        word = "nothing to judge" if found.why == NO_GOLDEN else found.verdict
+        judging.shown(tested, f"{found.name}: {word}" + (f": {found.why}" if found.why else ""))
 
     def verdict(word: str, why: str) -> bool:
         writer.put("verdict", {"number": tested.number, "verdict": word, "why": why})
