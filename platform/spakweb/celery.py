@@ -5,7 +5,7 @@ not read, so it would never see that the connection they came by is gone; and as
 them, it would never read again. It sends nothing over that connection: the answer to a ping would be taken
 for a message, and a message for the answer.
 
-`Refuse` lets no worker begin while a restore of the data folder is unfinished, and on tables of a newer version.
+`Refuse` lets no worker begin while a restore of the data folder is unfinished, and on newer tables.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Refuse(bootsteps.Step):
     """A step of a worker's start that ends it where it may not begin."""
 
     def include_if(self, worker: Any) -> bool:
-        """False: the step only checks. Exits where a restore is unfinished or the tables are newer; a database
-        that is away is waited for later."""
+        """False: the step only checks. Exits where a restore is unfinished or the tables are newer; waits for
+        no database that is away."""
         try:
             restoring.refuse(Path(settings.DATA_DIR))
             with suppress(DatabaseError):

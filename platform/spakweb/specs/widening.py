@@ -1,8 +1,8 @@
 """What a text that is saved directly permits that the spec did not, and who may save it so.
 
-`asked(...)` and `permitted(...)` come before a version is made of a text that nobody reviewed. Where the team's rule
-holds, only a person with the right `spec.widen` saves a text that widens, and confirms it once: `confirmed`
-is the `confirmation` of the page that showed what widens. Everybody else proposes a patch. A first version
+`asked(...)` and `permitted(...)` come before a version is made of a text that nobody reviewed. Where the
+team's rule holds, only a person with the right `spec.widen` saves a text that widens, and confirms it once:
+`confirmed` is the `confirmation` of the page that showed what widens. Everybody else proposes a patch. A first version
 has nothing before it that it could widen.
 """
 
