@@ -2,8 +2,8 @@
 
 `asked(...)` and `permitted(...)` come before a version is made of a text that nobody reviewed. Where the
 team's rule holds, only a person with the right `spec.widen` saves a text that widens, and confirms it once:
-`confirmed` is the `confirmation` of the page that showed what widens. Everybody else proposes a patch. A first version
-has nothing before it that it could widen.
+`confirmed` is the `confirmation` of the page that showed what widens. Everybody else proposes a patch. A
+first version has nothing before it that it could widen.
 """
 
 from __future__ import annotations
