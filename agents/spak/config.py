@@ -9,6 +9,7 @@ the Host that a run uses. The only module of the library that reads the environm
                  wall_s, cpu_s, memory_mib, processes, output_kib
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
                  shown_secrets = ["*.pem"]       files that are no secrets, whatever their names say
+    [workspace]  bring, readonly, only, scratch  lists: what a run's copy holds (spak.workspace.brought)
     [network]    requests = ["public"]           SPAK_NETWORK_REQUESTS: where http_request may go
                  models = ["public"]             SPAK_NETWORK_MODELS: where models' servers may be
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
@@ -49,6 +50,7 @@ from spak.runner.faults import fault_of
 from spak.runner.secrets import Secrets
 from spak.secrets.redact import MIN_SECRET, Redactor
 from spak.secrets.secret import Secret
+from spak.workspace import Wanted
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
 RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}
@@ -68,6 +70,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
         "binds": list,
         "shown_secrets": list,
     },
+    "workspace": {"bring": list, "readonly": list, "only": list, "scratch": list},
     "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
@@ -115,6 +118,8 @@ class Settings:
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Where each is: `{"env": VAR}` or `{"file": PATH}`."""
     shown_secrets: tuple[str, ...] = ()
+    wanted: Wanted = field(default_factory=Wanted)
+    """What of a folder is brought into a run's copy."""
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
     law: tuple[Path, ...] = ()
@@ -137,7 +142,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
     named = _named_secrets(values.pop("secrets", {}))
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
-    network = values.get("network", {})
+    network, here = values.get("network", {}), values.get("workspace", {})
     llm = replace(llm, base=replace(llm.base, reach=_texts("network", network, "models", urls.REACHES)))
     usual = Limits()
     return Settings(
@@ -158,6 +163,9 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         llm=llm,
         secrets=named,
         shown_secrets=_texts("sandbox", box, "shown_secrets"),
+        wanted=Wanted(
+            **{key: _texts("workspace", here, key) for key in here}, home=variables.get("HOME", "")
+        ),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
         commands=_named_paths(values.get("policy", {}).get("commands", ()), folder or Path()),

@@ -163,6 +163,20 @@ def test_only_the_workspace_can_be_written() -> None:
     assert not any("docker.sock" in one["Source"] for one in mounts)
 
 
+def test_the_workspace_is_also_at_the_path_of_the_folder_that_it_is_a_copy_of() -> None:
+    shown = (("/home/u/p/venv", "venv", False), ("/srv/ws/venv/.cache", "venv/.cache", True))
+    made = docker_engine.container(
+        "sha256:1", "64900:64900", Path("/srv/ws"), True, (), 256 * MIB, 40, {}, {}, False,
+        [("venv/.env", False), ("keys", True)], Path("/notice"), "/home/u/p", shown,
+    )["HostConfig"]  # fmt: skip
+    found = {one["Target"]: (one["Source"], one["ReadOnly"]) for one in made["Mounts"]}
+    for top in ("/ws", "/home/u/p"):
+        assert found[top] == ("/srv/ws", False)
+        assert found[f"{top}/venv"] == ("/home/u/p/venv", True)
+        assert found[f"{top}/venv/.cache"] == ("/srv/ws/venv/.cache", False)
+        assert found[f"{top}/venv/.env"] == ("/notice", True) and f"{top}/keys" in made["Tmpfs"]
+
+
 def test_a_closed_repository_is_a_mount_of_its_own() -> None:
     mounts = docker_engine.container(
         "sha256:1", "64900:64900", Path("/srv/ws"), True, (), 256 * MIB, 40, {}, {}, True

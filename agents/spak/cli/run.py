@@ -137,6 +137,8 @@ def command(
         seed=seed,
         prior=None if prior is None else _earlier(prior, runs_dir),
     )
+    if held.copied is not None:
+        common.say(f"spak: {held.copied.line}")
     code = show.advance_and_show(held, as_json, timeout, progressing=progress)
     return code if junit is None else _write_junit(held, Path(file).stem, junit, code)
 

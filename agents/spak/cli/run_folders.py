@@ -22,6 +22,7 @@ from spak.ledger.faults import typed
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder
 from spak.records import Authority, Kind, decode
+from spak.workspace.copied import FILE as COPIED
 
 STORE = "store"
 LOCK = f"{STORE}/begin.lock"
@@ -133,7 +134,7 @@ def _make(folder: Path) -> int:
 def _is_left(folder: Path) -> bool:
     if not folder.is_dir() or folder.is_symlink() or (folder / TRACE).exists():
         return False
-    ours = {ANSWERS, STORE, "lock", "workspace", "blobs", f".{TRACE}.new"}
+    ours = {ANSWERS, COPIED, STORE, "lock", "workspace", "blobs", f".{TRACE}.new"}
     if any(path.name not in ours for path in folder.iterdir()):
         return False  # no folder of a run
     with _held(folder) as held:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,10 @@ from spak.runner.views import causes
 from spak.runner.views.quality import judges
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
-from spak.workspace import Workspace
+from spak.sandbox.at_home import AtHome
+from spak.workspace import Copied, Workspace
+from spak.workspace.secret_files import walk
+from spak.workspace.shared import refuse_shared
 
 
 @dataclass(slots=True)
@@ -58,6 +62,8 @@ class Session:
     stop: Stop = "paused"
     owner: tuple[int, int] | None = None
     """Who owned the folder that the run works in before it began; None for a copy."""
+    copied: Copied | None = None
+    """What a new run's copy is a copy of."""
 
     @property
     def recordings(self) -> list[Recorded]:
@@ -179,13 +185,19 @@ def begin(
         raise
     if in_place and workspace is not None:
         _apart(workspace)
-    host = config.knowing(made.host, config.settings())
+    chosen = config.settings()
+    host = config.knowing(made.host, chosen)
     name = name or common.run_id()
     folder = root / name
     with making(folder):
         if answers is not None:
             answers.keep(folder)
-        place = _workspace(folder, source, workspace if in_place else None)
+        place = _workspace(folder, workspace if in_place else None)
+        copied = None
+        if source is not None and not in_place:
+            copied = place.copy_in(source, chosen.wanted)
+            copied.write(folder)
+        host = _placed(host, place, copied, chosen)
         body = made.genesis(
             name,
             place.snapshot(),
@@ -196,7 +208,7 @@ def begin(
             **({"labels": dict(labels)} if labels else {}),
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
-    return Session(run, folder, made.mode, made.auto, owner=_owner(body["host"]))
+    return Session(run, folder, made.mode, made.auto, owner=_owner(body["host"]), copied=copied)
 
 
 def reopen(
@@ -227,7 +239,8 @@ def reopen(
     if not bare and asked == "recorded":
         host = _answered(host, folder, answers)
     in_place = str(about.get("in_place", ""))
-    place = _workspace(folder, None, Path(in_place) if in_place else None)
+    place = _workspace(folder, Path(in_place) if in_place else None)
+    host = _placed(host, place, None if in_place else Copied.read(folder), chosen)
     begun = about.get("mode")
     known: Mode | None = begun if begun in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
@@ -292,11 +305,23 @@ def _apart(workspace: Path) -> None:
             )
 
 
-def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:
-    place = Workspace(in_place or folder / "workspace", folder / "store", in_place=in_place is not None)
-    if source is not None and in_place is None:
-        place.copy_in(source)
-    return place
+def _workspace(folder: Path, in_place: Path | None) -> Workspace:
+    if in_place is not None:
+        refuse_shared(in_place)
+    return Workspace(in_place or folder / "workspace", folder / "store", in_place=in_place is not None)
+
+
+def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:
+    """The host for a run in a copy: its jobs find it also at the path of the folder that was copied, and see
+    what of that is only shown, without files of secrets."""
+    if copied is None or host.launcher is None:
+        return host
+    secret = (found for top in copied.shown for found in walk(Path(copied.source), top=top))
+    masked = [path for path in secret if not any(fnmatchcase(path, one) for one in chosen.shown_secrets)]
+    launcher = AtHome(
+        host.launcher, place.directory, copied.source, copied.shown, copied.scratch, masked
+    )  # fmt: skip
+    return replace(host, launcher=launcher, hint=copied.hint)
 
 
 def _write(path: Path, value: Any) -> None:
@@ -357,6 +382,10 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
             if (root / parent / kept).is_dir():
                 shutil.copytree(root / parent / kept, folder / kept, dirs_exist_ok=True)
         place = Workspace(folder / "workspace", folder / "store")
+        copied = Copied.read(root / parent)
+        if copied is not None:
+            copied.write(folder)
+        host = _placed(host, place, copied, chosen)
         run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
         try:
             run.adopt(copy.proposals)

@@ -49,6 +49,12 @@ class Job:
     """The working directory instead: below the workspace, without links on its way."""
     binds: tuple[Path, ...] = ()
     """Host folders or files shown read-only at the same path inside (toolchains)."""
+    home: str = ""
+    """The absolute path of the folder that the workspace is a copy of: the copy is found there too."""
+    shown: tuple[str, ...] = ()
+    """Paths below it of folders that are shown read-only in the copy, which has them empty."""
+    scratch: tuple[str, ...] = ()
+    """Paths below these of folders that are the copy's own, and writable."""
     stdin: bytes = b""
     inherit: tuple[int, ...] = ()
     """Descriptors that the sandboxed process keeps (the workspace lock)."""

@@ -5,7 +5,7 @@ Made by `spak.config` (or by a test); the runner only looks things up in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from spak.ports import (
@@ -21,6 +21,11 @@ from spak.ports import (
     Validator,
 )
 from spak.runner.secrets import Secrets
+
+
+def no_hint(texts: Iterable[str]) -> str:
+    """Of a workspace that is no copy, or whole."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Host:
     """Patterns of paths that are no files of secrets, whatever their names say."""
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that requests of tools may reach."""
+    hint: Callable[[Iterable[str]], str] = no_hint
+    """What helps where one of the texts names a path that the run's copy lacks; empty where nothing does."""
 
     def answered_by(self, backend: Backend) -> Host:
         """The same with another backend."""

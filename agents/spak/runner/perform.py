@@ -41,6 +41,7 @@ from spak.ports import (
     Redacting,
     Sized,
     Subject,
+    ToolResult,
 )
 from spak.records import Kind
 from spak.runner import answer_record, changes, faults, measured, plans
@@ -263,7 +264,9 @@ class Performer:
                 result = tool.run(call)
                 faults.look(self.host.launcher, tool.entry.sandboxed, result, call.workspace, last)
         output = self._clean(result.output.decode("utf-8", "replace"))
-        diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
+        diagnostics = self._clean(
+            [*result.diagnostics[: measured.MAX_DIAGNOSTICS], *self._hints(args, result)]
+        )
         key = self._clean(dict(result.key))
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
         if result.requests:
@@ -284,6 +287,14 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
+
+    def _hints(self, args: Mapping[str, Any], result: ToolResult) -> list[Mapping[str, Any]]:
+        """Of a tool that failed where it, or its output, names a path that was left out of the copy."""
+        if (result.status, result.exit) == ("exited", 0):
+            return []
+        texts = [item for item in args.values() if isinstance(item, str)]
+        hint = self.host.hint([*texts, result.output.decode("utf-8", "replace")])
+        return [{"code": "workspace.left_out", "message": hint}] if hint else []
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         return facts(atoms, self.workspace.directory, self.blobs, self.secret_guard.hides)

@@ -13,7 +13,7 @@ import os
 import platform
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,6 +33,7 @@ _ETC = ("alternatives", "ld.so.cache")
 _GATE = ("/bin/sh", "-c", 'echo && read -r _ && exec "$@"', "spak")
 """Says that it is there, waits for a line, and becomes the job; `spak.sandbox.live` says why."""
 
+_SYSTEM = tuple(Path("/", name) for name in ("usr", "etc", *_MERGED))
 _OURS = frozenset(map(Path, ("/", "/proc", "/dev", "/sys", "/tmp", "/ws", "/usr", "/etc")))
 _PRIVATE = tuple(map(Path, ("/proc", "/dev", "/sys", "/ws")))
 
@@ -83,6 +84,7 @@ def check(job: Job, descriptors: Iterable[int] = (), *, first_process: bool = Fa
     if not job.argv or job.argv[0].startswith("-"):
         return "the command is empty or begins with a dash"
     words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds), job.folder]
+    words += [job.home, *job.shown, *job.scratch]
     if any("\0" in word for word in words):
         return "a word of the command, its environment or a path has a NUL byte"
     if any(not name or "=" in name for name in job.env):
@@ -104,14 +106,51 @@ def check(job: Job, descriptors: Iterable[int] = (), *, first_process: bool = Fa
 
 
 def places(job: Job) -> list[str]:
-    """The workspace and the toolchains that need a mount of their own, one inside another after it."""
+    """Of a settled job: the workspace, the toolchains that need a mount of their own, one inside another
+    after it, and the folders that are shown in the workspace."""
+    return [str(job.workspace), *map(str, _apart(job)), *(f"{job.home}/{path}" for path in job.shown)]
+
+
+def _apart(job: Job) -> list[Path]:
     system = [Path("/usr"), *(Path("/", name) for name in _MERGED)]
-    apart = [
-        bind
-        for bind in sorted(set(job.binds))
-        if not any(bind.is_relative_to(known) for known in system)
-    ]  # fmt: skip
-    return [str(job.workspace), *map(str, apart)]
+    return [bind for bind in toolchains(job) if not any(bind.is_relative_to(known) for known in system)]
+
+
+def toolchains(job: Job) -> list[Path]:
+    """The toolchains of a settled job; those in a folder that is shown are there with it."""
+    there = [Path(job.home, path) for path in job.shown] if at_home(job) else []
+    return [bind for bind in sorted(set(job.binds)) if not any(bind.is_relative_to(known) for known in there)]
+
+
+def settled(job: Job) -> Job:
+    """The job with its workspace resolved, and of the folders that it is shown those that have their places:
+    a job before it may have put a link there, or on the way."""
+    workspace = job.workspace.resolve()
+    job = replace(job, workspace=workspace)
+    if not job.home:
+        return job
+
+    def has_place(path: str) -> bool:
+        return _is_folder(workspace / path) and (workspace / path).resolve() == workspace / path
+
+    shown = tuple(path for path in job.shown if _is_folder(Path(job.home, path)) and has_place(path))
+    own = (path for path in job.scratch if any(path.startswith(f"{one}/") for one in shown))
+    scratch = tuple(path for path in own if _is_folder(Path(job.home, path)) and has_place(path))
+    return replace(job, shown=shown, scratch=scratch)
+
+
+def at_home(job: Job) -> bool:
+    """Whether the workspace can be found at the path of the folder that it is a copy of: not where the
+    sandbox or a toolchain has something of its own."""
+    home = Path(job.home)
+    if not job.home or home in _OURS or any(home.is_relative_to(one) for one in (*_PRIVATE, *_SYSTEM)):
+        return False
+    shown = [home / path for path in job.shown]
+    return not any(
+        home.is_relative_to(bind)
+        or (bind.is_relative_to(home) and not any(bind.is_relative_to(one) for one in shown))
+        for bind in job.binds
+    )
 
 
 def closed(job: Job) -> bool:
@@ -130,12 +169,17 @@ def masks(job: Job) -> list[tuple[str, bool]]:
     found = []
     for name in job.masked:
         try:
-            mode = (job.workspace / name).stat(follow_symlinks=False).st_mode
+            mode = place_of(job, name).stat(follow_symlinks=False).st_mode
         except OSError:
             continue
         if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
             found.append((name, stat.S_ISDIR(mode)))
     return found
+
+
+def place_of(job: Job, name: str) -> Path:
+    """Where the host has a path of the workspace: what is shown lies in the folder that was copied."""
+    return Path(job.home if any(name.startswith(f"{path}/") for path in job.shown) else job.workspace, name)
 
 
 def hidden(paths: Iterable[str], uid: int) -> bool:
@@ -203,9 +247,16 @@ def _sights(job: Job, wiring: Wiring, sources: Sequence[str], first_process: boo
     yield from ("--size", str(max(16 * MIB, min(job.limits.memory_bytes // 4, 512 * MIB))), "--tmpfs", "/tmp")
     for name, content in _etc():
         yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(content)), f"/etc/{name}")
-    for source, target in zip(sources[1:], places(job)[1:], strict=True):
-        yield from ("--ro-bind", source, target)
+    toolchains = _apart(job)
+    for source, target in zip(sources[1:], toolchains, strict=False):
+        yield from ("--ro-bind", source, str(target))
     yield from ("--bind" if job.writable else "--ro-bind", sources[0], "/ws")
+    for source, path in zip(sources[1 + len(toolchains) :], job.shown, strict=True):
+        yield from ("--ro-bind", source, f"/ws/{path}")
+    for path in job.scratch if job.writable else ():
+        yield from ("--bind", f"{sources[0]}/{path}", f"/ws/{path}")
+    if at_home(job):
+        yield from ("--symlink", "/ws", job.home)
     if closed(job):
         yield from ("--ro-bind", f"{sources[0]}/.git", "/ws/.git")
     for name, is_folder in masks(job):
@@ -246,6 +297,13 @@ def _etc() -> tuple[tuple[str, bytes], ...]:
     """The few files that libc and tools look for, with nothing of the host in them."""
     files = sorted(data.path("sandbox/etc").iterdir())
     return tuple((file.name, file.read_bytes()) for file in files)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _enterable(folder: Path, uid: int) -> bool:

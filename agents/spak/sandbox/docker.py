@@ -234,9 +234,10 @@ class Docker:
         """A container for the job, warm or new, with the workspace given to its user. Raises: Refused."""
         if why := chain.check(job, pass_fds):
             raise Refused(why)
-        workspace = job.workspace.resolve()
+        job = chain.settled(job)
+        workspace = job.workspace
         try:
-            for path in (workspace, *job.binds, *job.masked):
+            for path in (workspace, *job.binds, *job.masked, job.home, *job.shown):
                 str(path).encode("utf-8")
         except UnicodeEncodeError as error:
             raise Refused(f"the engine takes no path that is not UTF-8: {error.object!r}") from error
@@ -259,10 +260,13 @@ class Docker:
         processes = job.limits.processes + _OVERHEAD
         more = self.host_config()
         key = Key(
-            self._image, f"{user}:{group}", workspace, job.writable, tuple(sorted(set(job.binds))),
+            self._image, f"{user}:{group}", workspace, job.writable, tuple(chain.toolchains(job)),
             job.limits.memory_bytes, max(processes, _GVISOR_PROCESSES) if self.runtime else processes,
             json.dumps(more, sort_keys=True), _identity(workspace / ".git") if chain.closed(job) else None,
-            tuple((*one, *_identity(workspace / one[0])) for one in chain.masks(job)),
+            tuple((*one, *_identity(chain.place_of(job, one[0]))) for one in chain.masks(job)),
+            job.home if chain.at_home(job) else "",
+            tuple((f"{job.home}/{path}", path, False) for path in job.shown)
+            + tuple((str(workspace / path), path, True) for path in job.scratch if job.writable),
         )  # fmt: skip
         while not fresh and (found := _pool.take(key)) is not None:
             if self._lives(found):

@@ -148,16 +148,24 @@ def container(
     closed: bool = False,
     masked: Sequence[tuple[str, bool]] = (),
     notice: Path = Path(),
+    home: str = "",
+    shown: Sequence[tuple[str, str, bool]] = (),
 ) -> dict[str, Any]:
     """The body of the engine's `POST /containers/create`; `more` goes into its HostConfig; `closed`
     shows the workspace's `.git` read-only; `masked` are its paths that are, and whether they are folders;
-    `notice` is what stands in the place of a file."""
+    `notice` is what stands in the place of a file; `home` is where the workspace is found too; `shown` are
+    folders of the host, where the workspace has them, and whether they are writable."""
     scratch = max(16 * MIB, min(memory_bytes // 4, 512 * MIB))
-    mounts = [_bind(workspace, "/ws", writable), *(_bind(path, str(path), False) for path in sorted(binds))]
-    if closed:
-        mounts.append(_bind(workspace / ".git", "/ws/.git", False))
-    mounts += [_bind(notice, f"/ws/{name}", False) for name, is_folder in masked if not is_folder]
-    empty = {f"/ws/{name}": _EMPTY for name, is_folder in masked if is_folder}
+    tops = ("/ws", home) if home else ("/ws",)
+    mounts = [_bind(workspace, top, writable) for top in tops]
+    mounts += [_bind(path, str(path), False) for path in sorted(binds)]
+    empty: dict[str, str] = {}
+    for top in tops:
+        mounts += [_bind(Path(place), f"{top}/{path}", mine) for place, path, mine in shown]
+        if closed:
+            mounts.append(_bind(workspace / ".git", f"{top}/.git", False))
+        mounts += [_bind(notice, f"{top}/{name}", False) for name, is_folder in masked if not is_folder]
+        empty |= {f"{top}/{name}": _EMPTY for name, is_folder in masked if is_folder}
     return {
         "Image": image,
         "Entrypoint": ["/opt/spak/guest"],

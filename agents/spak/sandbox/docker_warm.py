@@ -54,6 +54,10 @@ class Key:
     """Device and inode of the `.git` that it shows read-only."""
     masked: tuple[tuple[str, bool, int, int], ...] = ()
     """What it masks: path, whether a folder, device and inode."""
+    home: str = ""
+    """Where the workspace is found too."""
+    shown: tuple[tuple[str, str, bool], ...] = ()
+    """Folders of the host, where the workspace has them, and whether they are writable."""
 
 
 class Ended(Exception):
@@ -260,6 +264,7 @@ def _created(client: Any, key: Key, labels: Mapping[str, str], more: Mapping[str
     body = engine.container(
         key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
         labels, more, key.closed is not None, [one[:2] for one in key.masked], notice,
+        key.home, key.shown,
     )  # fmt: skip
     with engine_errors():
         return str(client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"])

@@ -19,7 +19,6 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 
 from spak.errors import BugError, UnavailableError
 from spak.files.scratch import Scratch
@@ -99,7 +98,7 @@ class Restricted:
         """The job with its workspace resolved and, for root, given to a user of its own. Raises: Refused."""
         if why := chain.check(job, pass_fds, first_process=first_process):
             raise Refused(why)
-        job = replace(job, workspace=job.workspace.resolve())
+        job = chain.settled(job)
         if not self._root:
             return job, None
         slot = None

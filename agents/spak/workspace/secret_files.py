@@ -23,10 +23,10 @@ MOST = 400_000
 """Names that are looked at."""
 
 
-def walk(root: Path, skip: Collection[str] = ()) -> tuple[str, ...]:
-    """The paths, in no order; `skip` are names at the top."""
+def walk(root: Path, skip: Collection[str] = (), top: str = "") -> tuple[str, ...]:
+    """The paths, in no order; `skip` are names at the top, `top` a folder of the root to look in alone."""
     left = [MOST]
-    return tuple(_below(str(root), "", False, False, skip, left))
+    return tuple(_below(str(root / top), f"{top}/" if top else "", False, False, skip, left))
 
 
 def _below(

@@ -28,6 +28,8 @@ from spak.files.disk import SYNC_EACH, Disk, nothing, typed
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
+from spak.workspace.brought import USUAL, Wanted
+from spak.workspace.copied import Copied
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets
@@ -315,25 +317,21 @@ class Workspace:
             self._store.look()
             push(self._store, root, blobs)
 
-    def copy_in(self, source: Path) -> None:
-        """Copy a folder into this one, which must be empty; the original is only read.
+    def copy_in(self, source: Path, wanted: Wanted = USUAL) -> Copied:
+        """Copy what is wanted of a folder into this one, which must be empty; the original is only read.
 
         Raises: UsageError `workspace.source`; RunError `workspace.limit`, `workspace.not_empty`,
-        `workspace.unreadable`, with nothing left behind.
+        `workspace.unreadable`, `workspace.changing`, `git.*`, with nothing left behind.
         """
-        source = Path(source)
         if not source.is_dir():
             raise UsageError(
                 "workspace.source", f"{source} is not a folder", "name a folder with --workspace"
             )
         with self._filling("copying the workspace") as fd:
-            old = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                ours = (self.directory.stat(), self._store.folder.stat())
-                never = frozenset((found.st_dev, found.st_ino) for found in ours)
-                copying.copy(old, fd, self._disk, self._bounds, never)
-            finally:
-                os.close(old)
+            ours = (self.directory, self._store.folder)
+            copied, written = copying.copy(source, fd, wanted, self._store, self._disk, self._bounds, ours)
+            self._scanner.know(written)
+            return copied
 
     def unpack_in(self, archive: BinaryIO, limits: Limits, root: str, folder: str = "") -> None:
         """Unpack a zip of which `look` gave that root and folder into this folder, which must be empty.

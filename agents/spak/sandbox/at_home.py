@@ -1,0 +1,47 @@
+"""A launcher whose jobs find one workspace also at the path of the folder that it is a copy of.
+
+Takes a launcher, the workspace, and the copy's record; is a launcher. Absolute paths, editable installs and
+first lines of scripts that name the user's folder lead to the copy so, and the folders that are only shown
+have their places in it. Jobs in other folders are unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spak.ports import Child, Job, Launcher, Outcome
+
+
+class AtHome:
+    """A launcher whose jobs see what the copy left outside and shows."""
+
+    def __init__(
+        self,
+        inner: Launcher,
+        workspace: Path,
+        home: str,
+        shown: Sequence[str] = (),
+        scratch: Sequence[str] = (),
+        masked: Sequence[str] = (),
+    ) -> None:
+        """`masked` are the files of secrets in what is shown."""
+        self.entry = inner.entry
+        self._inner, self._workspace, self._home = inner, workspace.resolve(), home
+        self._shown, self._scratch, self._masked = tuple(shown), tuple(scratch), tuple(masked)
+
+    def probe(self) -> str:
+        return self._inner.probe()
+
+    def run(self, job: Job) -> Outcome:
+        return self._inner.run(self._placed(job))
+
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
+        return self._inner.start(self._placed(job), pass_fds, seccomp_extra)
+
+    def _placed(self, job: Job) -> Job:
+        if job.workspace.resolve() != self._workspace:
+            return job
+        masked = (*job.masked, *self._masked)
+        return replace(job, home=self._home, shown=self._shown, scratch=self._scratch, masked=masked)

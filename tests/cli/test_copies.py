@@ -1,0 +1,151 @@
+"""A run works in a copy: what a person reads of it, what its jobs see of the folder, and what a folder must
+not hold to be worked in itself."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_calls import Cli
+from spak.ledger.files import FileLedgers
+
+pytestmark = pytest.mark.sandbox
+
+
+def program(folder: Path, code: str, more: str = "") -> str:
+    text = code.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    (folder / "p.spak").write_text(
+        f'AGENT P LEVEL 2 {{ START -> t TASK t {{ step s: tool.python_repl {{ code: "{text}" }} {more} }} }}'
+    )
+    return "p.spak"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with ignored dependencies, generated code and a file of secrets."""
+    folder = tmp_path / "project"
+    for name, text in {
+        "a.py": "print('mine')\n",
+        ".gitignore": "node_modules/\ngen/\n.env\n",
+        "gen/api.py": "made = True\n",
+        ".env": "PASSWORD=h3xagon-lantern\n",
+        "node_modules/m/index.js": "module\n",
+        "node_modules/m/.env": "TOKEN=w1llow-harbour\n",
+        "node_modules/.cache/old": "",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+def acts(folder: Path) -> list[dict[str, Any]]:
+    """The bodies of what tools did in the one run of a folder."""
+    [run] = [path.name for path in (folder / ".spak/runs").iterdir()]
+    reader = FileLedgers(folder / ".spak/runs").reader(run)
+    return [dict(record.body) for record, _ in reader.read() if record.kind == "act"]
+
+
+def out(folder: Path) -> str:
+    return str(acts(folder)[-1].get("out"))
+
+
+def test_the_first_line_says_what_the_copy_holds(cli: Cli, tmp_path: Path, project: Path) -> None:
+    done = cli("run", program(tmp_path, "pass"), "--workspace", "project", "--json")
+    assert done.code == 0
+    first = done.err.splitlines()[0]
+    assert f"2 files copied from {project}" in first
+    assert "node_modules shown read-only" in first and "2 ignored left out (.env, gen)" in first
+
+
+def test_what_a_job_sees(cli: Cli, tmp_path: Path, project: Path) -> None:
+    code = f"""
+import os, pathlib
+home = pathlib.Path({str(project)!r})
+print("home:", (home / "a.py").read_text().strip(), os.path.samefile(home, "/ws"))
+print("shown:", pathlib.Path("node_modules/m/index.js").read_text().strip())
+print("masked:", "harbour" in pathlib.Path("node_modules/m/.env").read_text())
+for name in ("node_modules/m/index.js", "node_modules/new", "node_modules/.cache/new", "new"):
+    try:
+        pathlib.Path(name).write_text("x")
+        print("wrote", name)
+    except OSError as error:
+        print(error.strerror, name)
+print("there:", [name for name in ("gen", ".env", "node_modules/.cache/old") if os.path.exists(name)])
+"""
+    done = cli("run", program(tmp_path, code), "--workspace", "project", "--json")
+    assert done.code == 0, done.err
+    seen = out(tmp_path)
+    assert "home: print('mine') True" in seen and "shown: module" in seen and "masked: False" in seen
+    assert "Read-only file system node_modules/m/index.js" in seen
+    assert "Read-only file system node_modules/new" in seen
+    assert "wrote node_modules/.cache/new" in seen and "wrote new" in seen and "there: []" in seen
+    assert not (project / "new").exists() and not (project / "node_modules/.cache/new").exists()
+
+
+def test_a_link_in_the_place_of_a_folder_that_is_shown_leads_nowhere(
+    cli: Cli, tmp_path: Path, project: Path
+) -> None:
+    outside = tmp_path / "outside"
+    for folder in (outside, project / "web"):
+        (folder / "node_modules/.cache").mkdir(parents=True)
+    code = f"import os\nos.rename('web', 'old'); os.symlink({str(outside)!r}, 'web')"
+    writes = "open('web/node_modules/.cache/x', 'w')"
+    next_step = f'step n: tool.python_repl {{ code: "{writes}" }}'
+    done = cli("run", program(tmp_path, code, next_step), "--workspace", "project", "--json")
+    assert done.code == 1 and "No such file" in out(tmp_path)
+    assert list((outside / "node_modules/.cache").iterdir()) == []
+
+
+def test_a_tool_that_asks_for_what_was_left_out_gets_a_hint(cli: Cli, tmp_path: Path, project: Path) -> None:
+    code = "open('gen/api.py')"
+    assert cli("run", program(tmp_path, code), "--workspace", "project", "--json").code == 1
+    *_, hint = acts(tmp_path)[-1]["diagnostics"]
+    assert hint["code"] == "workspace.left_out" and 'bring = ["gen"]' in hint["message"]
+
+
+def test_settings_bring_it(cli: Cli, tmp_path: Path, project: Path) -> None:
+    (tmp_path / "spak.toml").write_text('[workspace]\nbring = ["gen"]\nreadonly = []\n')
+    code = "import os\nopen('gen/api.py')\nprint(os.path.exists('node_modules'))"
+    done = cli("run", program(tmp_path, code), "--workspace", "project", "--json")
+    assert done.code == 0 and "False" in out(tmp_path)
+    assert "left out (.env, node_modules)" in done.err
+
+
+def test_a_run_that_is_taken_up_sees_the_same(cli: Cli, tmp_path: Path, project: Path) -> None:
+    ask = 'step q: llm.query { prompt_template: "Say." output_var: word }'
+    ask += ' step n: tool.run { cmd: "cat node_modules/m/index.js" }'
+    done = cli("run", program(tmp_path, "pass", ask), "--workspace", "project", "--json")
+    run = done.json["run"]
+    assert cli("step", run, "--answer", "word", "--json").code == 0
+    assert "module" in out(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["hard link", "socket", "pipe"])
+def test_a_folder_that_reaches_beyond_itself_is_not_worked_in(
+    cli: Cli, tmp_path: Path, project: Path, kind: str
+) -> None:
+    (tmp_path / "other.txt").write_text("outside")
+    if kind == "hard link":
+        os.link(tmp_path / "other.txt", project / "node_modules/m/x")
+    elif kind == "pipe":
+        os.mkfifo(project / "node_modules/m/x")
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(project / "node_modules/m/x"))
+    args = ("run", program(tmp_path, "open('node_modules/m/x', 'w').write('x')"), "--workspace", "project")
+    done = cli(*args, "--in-place", "--json")
+    assert (done.code, done.error) == (2, "workspace.shared_files") and "node_modules/m/x" in done.err
+    assert (tmp_path / "other.txt").read_text() == "outside"
+    assert cli(*args, "--json").code == 1  # in a copy it is not there to be written
+
+
+def test_hard_links_within_the_folder_are_no_way_out(cli: Cli, tmp_path: Path, project: Path) -> None:
+    os.link(project / "a.py", project / "b.py")
+    done = cli("run", program(tmp_path, "pass"), "--workspace", "project", "--in-place", "--json")
+    assert done.code == 0, done.err
