@@ -55,6 +55,11 @@ class Change:
     before: Node | None
     after: Node | None
 
+    @property
+    def shown(self) -> str:
+        """The path as one line of text, whatever signs are in it."""
+        return _shown(self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
@@ -88,9 +93,7 @@ class Leaving:
     @property
     def digest(self) -> str:
         """What a signature binds: the base, the root, and each path with its class."""
-        return canon.content_hash(
-            [self.base, self.root, [[_shown(one.path), str(one.of)] for one in self.changes]]
-        )
+        return canon.content_hash([self.base, self.root, [[one.shown, str(one.of)] for one in self.changes]])
 
     def only(self, keep: Callable[[str], bool]) -> Leaving:
         """The same for some of the paths."""
@@ -106,11 +109,11 @@ class Leaving:
             raise RunError("door.blocked", f"nothing leaves: {self.blocked[0]}", "mend it, then try again")
         for of, code, hint in _REFUSALS:
             if found := self.of(of):
-                what = f"{_shown(found[0].path)}: {found[0].reason}{_more(found)}"
+                what = f"{found[0].shown}: {found[0].reason}{_more(found)}"
                 raise RunError(code, f"this does not leave: {what}", hint)
         unsigned = [one for one in self.unsigned if one.path not in allowed]
         if unsigned and signed != self.digest:
-            names = ", ".join(_shown(one.path) for one in unsigned[:5])
+            names = ", ".join(one.shown for one in unsigned[:5])
             raise RunError(
                 "door.unsigned",
                 f"not signed, and would run by itself: {names}{_more(unsigned, 5)}",
@@ -321,6 +324,6 @@ def _more(found: Sequence[Change], shown: int = 1) -> str:
 def _listed(head: str, found: Sequence[Change]) -> Iterator[str]:
     if found:
         yield f"{head} ({len(found)})"
-        yield from (f"  {one.how} {_shown(one.path)}  {one.reason}" for one in found[:MOST_SHOWN])
+        yield from (f"  {one.how} {one.shown}  {one.reason}" for one in found[:MOST_SHOWN])
         if len(found) > MOST_SHOWN:
             yield f"  and {len(found) - MOST_SHOWN} more"

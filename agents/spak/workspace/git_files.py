@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spak import door
 from spak.repository.stream import LINK, PLAIN, PROGRAM, File
 from spak.workspace.tree import Node
 from spak.workspace.unpack import items_of
@@ -9,10 +10,10 @@ from spak.workspace.unpack import items_of
 
 def git_files(root: Node) -> dict[str, File]:
     """Every file and link below a folder; what has no content (sockets, pipes) is left out."""
-    return {path: File(_mode(node), node.digest) for path, node in items_of(root) if node.kind in "fl"}
+    return {path: git_file(node) for path, node in items_of(root) if node.kind in "fl"}
 
 
-def _mode(node: Node) -> str:
-    if node.kind == "l":
-        return LINK
-    return PROGRAM if node.mode & 0o100 else PLAIN
+def git_file(node: door.Node) -> File:
+    """One of them."""
+    plain = PROGRAM if node.mode & 0o100 else PLAIN
+    return File(LINK if node.kind == "l" else plain, node.digest)

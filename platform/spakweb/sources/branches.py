@@ -1,10 +1,12 @@
 """What a run changed, back to its source: people ask for a branch and approve it, a worker pushes it.
 
 The commit barrier: only a run that ended with success and whose result something checked, from the very files
-that it ended with. Before anything leaves, the worker verifies the ledger and derives every record again. A
-branch is new and begins with `spak/`: none that is there is ever changed. Its commit is upon the one that the
-run began from, and the same each time, so that a push that is repeated does nothing. Where the source names
-GitHub or GitLab a pull request may be opened with it (forges.py), by the same approval.
+that it ended with. The door (`spak.door`) keeps secrets in, and says what of the changes would run by itself:
+who approves signs for exactly what the page showed. Before anything leaves, the worker verifies the ledger
+and derives every record again. A branch is new and begins with `spak/`: none that is there is changed. Its
+commit is upon the one that the run began from, and the same each time, so that a push that is repeated does
+nothing. Where the source names GitHub or GitLab a pull request may be opened with it (forges.py), by the same
+approval.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.host_faults import is_fault
 from spakweb.ledger.export import checked
-from spakweb.ledger.workspaces import folder_of, store_of
+from spakweb.ledger.workspaces import folder_of
 from spakweb.runs import files
 from spakweb.runs.leases import is_due
 from spakweb.runs.models import Run, State
-from spakweb.sources import changes, fetching, forges, pushing, refs
+from spakweb.sources import changes, fetching, forges, leaving, pushing, refs
 from spakweb.sources.freeze import AWAY, TRIES, git_of, waits
 from spakweb.sources.models import Branch, RunSource
 from spakweb.worker.retry_policy import HOST_PAUSE
@@ -68,13 +70,20 @@ def barrier(run: Run) -> RunSource:
 
 
 def ask(
-    user: Any, run: Run, name: str = "", title: str = "", *, pull: bool = False, approve: bool = False
+    user: Any,
+    run: Run,
+    name: str = "",
+    title: str = "",
+    *,
+    pull: bool = False,
+    approve: bool = False,
+    signed: str = "",
 ) -> Branch:
     """A branch for what the run changed, with `pull` and a pull request of it; with `approve` by somebody who
-    may approve it, at once.
+    may approve it, at once, and has seen what `signed` is the digest of.
 
     Raises: Refused `git.barrier`, `git.branch`, `git.branch_taken`, `git.unchanged`, `git.forge`,
-    `git.pull_base`.
+    `git.pull_base`, `door.*`.
     """
     access.require(user, "run.branch", run)
     begun = barrier(run)
@@ -89,6 +98,8 @@ def ask(
     before, now = files.roots(run)
     if before == now:
         raise Refused("git.unchanged", "The run changed no file.", "There is nothing to push.", 409)
+    found = leaving.of(run)
+    leaving.must_fit(found, signed if approve else found.digest)
     row = Branch(run=run, name=called, title=changes.title_of(title, run), root=now, pull=pull, asked_by=user)
     try:
         with transaction.atomic():
@@ -99,23 +110,29 @@ def ask(
     except IntegrityError as error:
         hint = "Choose another name."
         raise Refused("git.branch_taken", f"The run has a branch {called}.", hint, 409) from error
-    return decide(user, row, yes=True) if approve else row
+    return decide(user, row, yes=True, signed=signed) if approve else row
 
 
-def decide(user: Any, row: Branch, *, yes: bool) -> Branch:
-    """Approve it, and a worker pushes it; or decline it. A person does: no token.
+def decide(user: Any, row: Branch, *, yes: bool, signed: str = "") -> Branch:
+    """Approve it, and a worker pushes it; or decline it. A person does: no token. `signed` is the digest of
+    what the page showed.
 
-    Raises: Refused `git.decided`, `git.barrier`.
+    Raises: Refused `git.decided`, `git.barrier`, `door.*`.
     """
     access.require(user, "run.approve", row)
     barrier(row.run)
+    shown = ""
+    if yes:
+        found = leaving.of(row.run)
+        leaving.must_fit(found, signed)
+        shown = found.digest
     wanted = Branch.State.APPROVED if yes else Branch.State.DECLINED
     with transaction.atomic():
         waits = Branch.objects.filter(pk=row.pk, state=Branch.State.ASKED)
-        if not waits.update(state=wanted, decided_by=user, decided_at=clock.now()):
+        if not waits.update(state=wanted, decided_by=user, decided_at=clock.now(), signed=shown):
             raise Refused("git.decided", "Somebody has decided it already.", "Reload the page.", 409)
         action = "source.branch_approved" if yes else "source.branch_declined"
-        record(user, action, row.run.key, row.team, branch=row.name, after=row.root)
+        record(user, action, row.run.key, row.team, branch=row.name, after=row.root, signed=shown)
         if yes:
             transaction.on_commit(lambda: send(row.pk))
     row.refresh_from_db()
@@ -126,17 +143,23 @@ def offered(user: Any, run: Run) -> dict[str, Any]:
     """What the page of a run says of branches; nothing for a run that began from no source."""
     if not RunSource.objects.filter(run=run).exists():
         return {}
-    held = ""
+    held, found = "", None
     try:
         barrier(run)
+        found = leaving.of(run)
+        leaving.must_fit(found, found.digest)
     except Refused as why:
         held = why.message
+    except UserError as why:
+        held = f"{why.message}."
     may_ask, may_approve = access.can_each(user, run, "run.branch", "run.approve")
     rows = Branch.objects.filter(run=run).select_related("asked_by", "decided_by")
     return {
         "from_source": True,
         "branches": [(row, PILLS[row.state]) for row in rows],
         "held": held,
+        "leaving": found,
+        "leaving_rows": [] if found is None else leaving.rows(found),
         "may_ask": may_ask,
         "may_approve": may_approve,
         "branch_name": f"{PREFIX}{run.key}",
@@ -199,18 +222,19 @@ def _pushed(row: Branch) -> str:
     run, begun = row.run, barrier(row.run)
     source = begun.source
     assert source is not None
-    before, now = files.roots(run)
+    _, now = files.roots(run)
     found = checked(run)
     if not (found["ok"] and found["equal"] and found["as_shown"]) or now != row.root:
         raise RunError("git.unproven", "the records of the run do not prove the files that it has", "")
+    out = leaving.of(run)
+    out.require(row.signed)
     place = folder_of(run.key)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     with Scratch("fetch", place) as folder:
         git = git_of(source, folder / "git", lambda: True)
         body = f"Spak-Run: {run.key}\nSpak-Head: {run.head}\n"
         git.remote(*fetching.FETCH, git.of.address.url, f"+{begun.commit}:{fetching.FETCHED}")
-        store = store_of(run)
-        made = changes.commit(git, run, begun.commit, changes.of(store, before, now), row.title, body)
+        made = changes.commit(git, run, begun.commit, changes.of(out), row.title, body)
         pushing.give(git, made, refs.HEADS + row.name)
     return made
 

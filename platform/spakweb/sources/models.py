@@ -82,6 +82,8 @@ class Branch(models.Model):
     """The first line of the commit's message."""
     root = models.CharField(max_length=43)
     """The R3 that was shown to whoever asked and approved."""
+    signed = models.CharField(max_length=43, blank=True, default="", db_default="")
+    """The digest of what the door said of it, as whoever approved saw that (`spak.door.Leaving`)."""
     state = models.CharField(max_length=8, choices=State, default=State.ASKED)
     commit = models.CharField(max_length=64, blank=True, default="")
     error = models.CharField(max_length=300, blank=True, default="")

@@ -17,7 +17,7 @@ from spakweb.runs import files
 from spakweb.runs.models import Run
 from spakweb.runs.pages.run_parts import address
 from spakweb.runs.pages.views import find_run
-from spakweb.sources import branches, changes
+from spakweb.sources import branches, changes, leaving
 from spakweb.sources.models import Branch
 
 
@@ -32,7 +32,12 @@ def as_patch(found: Run) -> Any:
     """What a run changed, as a file for `git apply`. Raises: Refused `web.run_empty`, `git.*`."""
     export.begun(found)
     try:
-        data = changes.patch(found, *files.roots(found))
+        before, now = files.roots(found)
+        data = b""
+        if before != now:
+            out = leaving.of(found)
+            out.require(out.digest)  # whoever takes the patch reads what it says first
+            data = changes.patch(found, out)
     except UserError as error:
         raise Refused(error.code, f"{error.message}.", error.hint, 409) from error
     response = HttpResponse(data, content_type="text/x-diff; charset=utf-8")
@@ -47,7 +52,10 @@ def ask(request: HttpRequest, team: str, run: str) -> HttpResponse:
     may = access.can(request.user, "run.approve", found)
     try:
         pull = bool(request.POST.get("pull"))
-        branches.ask(request.user, found, given["name"], given["title"], pull=pull, approve=may)
+        signed = request.POST.get("signed", "")
+        branches.ask(
+            request.user, found, given["name"], given["title"], pull=pull, approve=may, signed=signed
+        )
     except Refused as why:
         messages.error(request, f"{why.message} {why.hint}".strip())
     else:
@@ -70,7 +78,7 @@ def decide(request: HttpRequest, team: str, run: str, branch: int) -> HttpRespon
         raise Refused("web.request", "The form does not say what is decided.", "Reload the page.")
     yes = decision == "approve"
     try:
-        branches.decide(request.user, row, yes=yes)
+        branches.decide(request.user, row, yes=yes, signed=request.POST.get("signed", ""))
     except Refused as why:
         messages.error(request, f"{why.message} {why.hint}".strip())
     else:

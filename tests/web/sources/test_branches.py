@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -16,11 +17,12 @@ from sources_kit import Host, Repository, git
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.runs.models import Run, RunRecord
-from spakweb.sources import actions, branches
+from spakweb.sources import actions, branches, leaving
 from spakweb.sources.models import Branch, Source
 from spakweb.teams import tokens
 
 RunFrom = Callable[..., Run]
+TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
 UNCHECKED = 'task Write { step one: tool.write_file { path: "a" content: "x" } }\n'
 FAILING = """\
 task Write {
@@ -30,9 +32,9 @@ task Write {
 """
 CHANGES = """\
 task Change {
-  step new: tool.write_file { path: "new/hello.txt" content: "Hello" }
+  step new: tool.write_file { path: "hello.txt" content: "Hello" }
   step turn: tool.write_file { path: "README.md" content: "# Turned\\n" }
-  success: file_exists("new/hello.txt")
+  success: file_exists("hello.txt")
 }
 """
 
@@ -66,8 +68,8 @@ def test_the_patch_makes_of_the_files_before_the_files_after(
     git(tmp_path, "clone", "-q", str(repository.folder), str(place))
     git(place, "apply", "--index", given=answer.content)
     assert (place / "README.md").read_text() == "# Turned\n"
-    assert (place / "new" / "hello.txt").read_text() == "Hello"
-    assert git(place, "diff", "--cached", "--name-only").split() == ["README.md", "new/hello.txt"]
+    assert (place / "hello.txt").read_text() == "Hello"
+    assert git(place, "diff", "--cached", "--name-only").split() == ["README.md", "hello.txt"]
 
 
 def test_a_run_that_changed_nothing_has_an_empty_patch_and_no_branch(
@@ -85,12 +87,54 @@ def test_a_file_of_secrets_does_not_go_out(
     cast: Any, source: Source, repository: Repository, run_from: RunFrom
 ) -> None:
     repository.commit({"a": b"a"})
-    run = run_from(text=CHANGES.replace("new/hello.txt", "certs/server.pem"))
+    run = run_from(text=CHANGES.replace("hello.txt", "certs/server.pem"))
     if run.state != "succeeded":  # the law may refuse the write itself
         assert run.state in ("refused", "failed")
         return
     answer = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch")
-    assert (answer.status_code, b"git.change_secret" in answer.content) == (409, True)
+    assert (answer.status_code, b"door.secret" in answer.content) == (409, True)
+
+
+def test_a_secret_in_a_page_does_not_go_out(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    """By what is in it, whatever it is called: in a patch, and on a branch (F6)."""
+    repository.commit({"README.md": b"# App\n"})
+    run = run_from(text=CHANGES.replace("# Turned\\n", f"DB_PASSWORD={TOKEN}"))
+    assert run.state == "succeeded", run.reason
+    answer = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch")
+    assert (answer.status_code, b"door.secret" in answer.content) == (409, True)
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], run, approve=True, signed=leaving.of(run).digest)
+    assert why.value.code == "door.secret" and TOKEN not in str(why.value)
+    page = cast.client("rita").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    assert "it holds what looks like a secret" in page and "Push the branch" not in page
+
+
+def test_what_would_run_by_itself_is_shown_and_signed_for(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    """The approval binds the list that was shown: without it, or with another one, nothing goes out."""
+    repository.commit({"README.md": b"# App\n"})
+    run = run_from(text=CHANGES.replace("hello.txt", "conftest.py"))
+    rita, place = cast.client("rita"), f"/t/kernel-tuners/runs/{run.key}/"
+    patch = rita.get(f"{place}changes.patch").content
+    assert patch.startswith(b"would run by itself, needs a signature (1)\n  A conftest.py  read by pytest")
+    rows = [change.shown for change in branches.offered(cast["rita"], run)["leaving_rows"]]
+    assert rows == ["conftest.py", "README.md"]
+    row = branches.ask(cast["bob"], run)
+    for signed in ("", "other"):
+        rita.post(f"{place}branches/{row.pk}/decide/", {"decision": "approve", "signed": signed})
+        row.refresh_from_db()
+        assert row.state == "asked"
+    page = rita.get(f"{place}?tab=workspace").content.decode()
+    found = re.search('name="signed" value="([^"]+)"', page)
+    assert found and "A conftest.py" in page and "read by pytest" in page
+    rita.post(f"{place}branches/{row.pk}/decide/", {"decision": "approve", "signed": found[1]})
+    row.refresh_from_db()
+    assert (row.state, row.signed) == ("approved", found[1])
+    Branch.objects.filter(pk=row.pk).update(signed="another list")
+    assert pushed(row).error.startswith("door.unsigned")
 
 
 # ---- the branch
@@ -115,7 +159,7 @@ def test_a_reviewer_pushes_one_commit_upon_the_one_that_the_run_began_from(
     assert said == f"SPAK|Turn the README round|Spak-Run: {changed.key}\nSpak-Head: {changed.head}"
     assert git(repository.folder, "show", f"{ref}:README.md") == "# Turned"
     names = git(repository.folder, "diff", "--name-only", f"{ref}^", ref).split()
-    assert names == ["README.md", "new/hello.txt"]
+    assert names == ["README.md", "hello.txt"]
     done = list(Event.objects.filter(action__startswith="source.branch").values_list("action", flat=True))
     assert sorted(done) == ["source.branch_approved", "source.branch_asked", "source.branch_pushed"]
     page = rita.get(f"/t/kernel-tuners/runs/{changed.key}/?tab=workspace").content.decode()
