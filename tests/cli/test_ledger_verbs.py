@@ -181,6 +181,7 @@ def test_what_an_export_says(cli: Cli, ended: str, exported: Path) -> None:
         "head": shown["chain_head"],
         "blobs": footer["blobs"],
         "file": "again.jsonl",
+        "holds": {"files": 0, "secrets": []},
     }
 
 
@@ -297,3 +298,12 @@ def test_an_export_without_its_store_is_whole_and_says_so(cli: Cli, waiting: str
     done = cli("export", waiting, "-o", "run.jsonl")
     assert done.code == 0 and "files of the run are not in the export" in done.err
     assert cli("ledger", "verify", "run.jsonl").code == 0
+
+
+def test_an_export_says_what_it_holds(cli: Cli, waiting: str, runs: Path) -> None:
+    """One of a run that goes on has its files as they are, and those of secrets are named."""
+    assert cli("export", waiting, "-o", "run.jsonl", "--json").json["holds"] == {"files": 1, "secrets": []}
+    assert "1 file of the workspace" in cli("export", waiting, "-o", "run.jsonl").err
+    assert cli("step", waiting, "--answer", "word", "--json").code == 0
+    done = cli("export", waiting, "-o", "run.jsonl")
+    assert "prompts, answers and outputs whole" in done.err and "of the workspace" not in done.err

@@ -47,7 +47,7 @@ def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | N
         return _shaped(root, name, shape, output, as_json)
     if as_json and output is None:
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
-    _keep_files(root, name)
+    files = _keep_files(root, name)
     reader = FileLedgers(root).reader(name)
     try:
         footer = export(reader, common.output()) if output is None else _into(output, reader)
@@ -61,13 +61,13 @@ def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | N
                 "head": footer.head,
                 "blobs": footer.blobs,
                 "file": str(output),
+                "holds": files,
             }
         )
     elif output is not None:
-        common.say(
-            f"{plural(footer.count, 'record')} and {plural(footer.blobs, 'blob')} in {output}\n"
-            f"next: spak ledger verify {output}"
-        )
+        common.say(f"{plural(footer.count, 'record')} and {plural(footer.blobs, 'blob')} in {output}")
+        common.say(_holds(files))
+        common.say(f"next: spak ledger verify {output}")
     return 0
 
 
@@ -116,26 +116,47 @@ def _written(lines: Iterable[dict[str, Any]], stream: BinaryIO) -> int:
     return count
 
 
-def _keep_files(root: Path, name: str) -> None:
+def _keep_files(root: Path, name: str) -> dict[str, Any]:
     """The files of a run that has not ended become blobs of it, so that it can go on wherever it is imported.
+    Gives how many files that are, and which of them are of secrets.
 
     Without them the export is still whole: one of a run that is under way, or whose store is gone.
     """
     from spak.errors import UserError
+    from spak.files.disk import Disk
     from spak.kernel.replay import replay
     from spak.ledger.files import FileLedgers
     from spak.workspace import Workspace
+    from spak.workspace.store import Store
+    from spak.workspace.tree import load, secret_files
+    from spak.workspace.unpack import items_of
 
+    none: dict[str, Any] = {"files": 0, "secrets": []}
     ledgers, folder = FileLedgers(root), root / name
     try:
         reader = ledgers.reader(name)
         state = replay(record for record, _ in reader.read()).state
         if state.ended or not (folder / "store").is_dir():
-            return
+            return none
+        space = Workspace(folder / "workspace", folder / "store")
         with ledgers.open(name) as ledger:
-            Workspace(folder / "workspace", folder / "store").push(state.r3, ledger.blobs)
+            space.push(state.r3, ledger.blobs)
+        tree = load(Store(folder / "store", Disk()), state.r3)
+        return {"files": sum(1 for _ in items_of(tree)), "secrets": sorted(secret_files(tree))}
     except UserError as error:
         common.say(f"spak: the files of the run are not in the export: {error.message}")
+        return none
+
+
+def _holds(files: dict[str, Any]) -> str:
+    """What of it should not be given to everybody."""
+    from spak.runner.views.report import plural
+
+    texts = "it holds prompts, answers and outputs whole, without known secrets"
+    if not files["files"]:
+        return texts
+    secrets = "".join(f"\n  a file of secrets: {path!a}" for path in files["secrets"])
+    return f"{texts}, and {plural(files['files'], 'file')} of the workspace as they are{secrets}"
 
 
 def _into(output: Path, reader: Ledger) -> Footer:
