@@ -89,13 +89,10 @@ UNDOING = [
 """Only passed by a step that is undone."""
 COMMITTING = [
     (f"{GIT}.run", False),
-    ("spak.tools.git_commit:head_of", True),
-    ("spak.tools.git.repository:before", True),
+    ("spak.repository.stream:commit", True),
     (f"{GIT}.run", True),
-    (f"{STEP}._trouble", False),
-    (f"{STEP}._trouble", True),
 ]
-"""Around `git_commit` and the looks of the runner at the repository before and after it."""
+"""Around `git_commit` and its commit in the run's own repository."""
 CONFIRMED = [(f"{LEDGER}:DatabaseLedger.confirm", True)]
 """On a host of its own the first worker may still do the step it was confirmed for, in its own folder."""
 

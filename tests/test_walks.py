@@ -17,7 +17,6 @@ OTHERS = {
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
     "suites/model.py": "the folder of a case, hashed whole: every file and link counts",
     "suites/sealed.py": "the folder of a case, copied whole",
-    "tools/git/repository.py": "git's own folder, which the walker never enters",
     "tools/observe/paths.py": "patterns of a command line, matched as the shell would; nothing is opened",
     "workspace/apply.py": "restores every file of a snapshot, also those that no tool may read",
     "workspace/copying.py": "copies every file of a folder that a person gave",

@@ -44,8 +44,6 @@ makes_commit(Action) :-
     command_does(Action, _, _, About, _),
     commit_door(About).
 
-least_sandbox(/git_commit, /restricted).
-
 permitted(Action) :-
     tool(Action, /git_commit),
     uses_path(Action, /tracks, _, _),

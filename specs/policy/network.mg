@@ -46,8 +46,6 @@ permitted(Action) :-
 forbidden(Action) :- url_trouble(Action, "secret", _).
 
 # A push carries the workspace's commits out: nothing permits it but a signature, or a law of the operator or a team.
-least_sandbox(/git_push, /restricted).
-
 # The address that the host's name stands for when the request is judged; it is the one that is connected to.
 reachable_kind(/public).
 

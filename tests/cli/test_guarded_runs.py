@@ -82,14 +82,13 @@ def build(
 
 
 def place(runs: Path, done: Done) -> Path:
-    return runs / str(done.json["run"]) / "workspace"
+    return runs / str(done.json["run"]) / "store/git"
 
 
 def test_what_was_checked_is_committed(spak: Spak, repo: Path, runs: Path) -> None:
     done = build(spak, repo)
     assert done.code == 0, done.err
-    assert git(place(runs, done), "log", "--format=%an|%s") == "Alice|Lower it\nA|first"
-    assert git(place(runs, done), "status", "--porcelain") == ""
+    assert git(place(runs, done), "log", "spak", "--format=%an|%s") == "Alice|Lower it\nA|first"
     assert git(repo, "log", "--format=%s") == "first", "the original is as it was"
     assert spak("replay", done.json["run"]).json["equal"]
 
@@ -101,7 +100,7 @@ def test_code_that_failed_its_check_is_not_committed(spak: Spak, repo: Path, run
         assert (
             ": fix it before a commit" in done.json["refusal"]["cause"] and done.json["refusal"]["knob"] == ""
         )
-        assert git(place(runs, done), "log", "--format=%s") == "first"
+        assert git(place(runs, done), "log", "--all", "--format=%s") == "first"
 
 
 def test_code_that_nobody_checked_is_committed_only_if_somebody_signs(
@@ -114,7 +113,7 @@ def test_code_that_nobody_checked_is_committed_only_if_somebody_signs(
     assert done.code == 4 and done.json["waiting"]["name"] == "git_commit"
     done = spak("approve", done.json["run"])
     assert done.code == 0, done.err
-    assert git(place(runs, done), "log", "-1", "--format=%s") == "Lower it"
+    assert git(place(runs, done), "log", "-1", "--format=%s", "spak") == "Lower it"
 
 
 def refactor(spak: Spak, folder: Path, files: dict[str, str], approvals: str = "") -> Any:
@@ -139,7 +138,7 @@ def test_what_untested_code_rests_on_is_not_changed(spak: Spak, tmp_path: Path) 
 def test_what_tests_reach_is_changed(spak: Spak, tmp_path: Path, runs: Path) -> None:
     done = refactor(spak, tmp_path, {**CODE, **TESTS})
     assert done.code == 0, done.err
-    assert (place(runs, done) / "core.py").read_text() == "X = 2\n"
+    assert (runs / str(done.json["run"]) / "workspace/core.py").read_text() == "X = 2\n"
     assert spak("replay", done.json["run"]).json["equal"]
 
 
@@ -147,7 +146,7 @@ def test_the_risk_is_taken_by_whoever_signs(spak: Spak, tmp_path: Path, runs: Pa
     done = refactor(spak, tmp_path, CODE, "APPROVALS ask")
     assert done.code == 4, done.err
     done = spak("approve", done.json["run"])
-    assert done.code == 0 and (place(runs, done) / "core.py").read_text() == "X = 2\n"
+    assert done.code == 0 and (runs / str(done.json["run"]) / "workspace/core.py").read_text() == "X = 2\n"
     assert spak("replay", done.json["run"]).json["equal"]
 
 

@@ -12,7 +12,6 @@ STEP = "tests/kernel/test_step.py"
 POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
 NARROW = "tests/policy/test_specs_only_narrow.py"
-BARRIER = "tests/runner/test_commit_barrier.py"
 FOLDS = "tests/policy/test_fold_state.py"
 
 MUTANTS = [
@@ -253,13 +252,6 @@ MUTANTS = [
         'if signal == "plateau":',
         "if False:",
         "tests/kernel/test_gate_facts.py::test_a_plateau_after_a_failed_check_is_a_failed_check",
-    ),
-    Mutant(
-        "a script shares a line with git",
-        "policy/repository.py",
-        "not kinds <= _ALONE or strangers",
-        "False",
-        f"{BARRIER}::test_a_line_on_which_anything_else_runs_opens_nothing",
     ),
     Mutant(
         "a window is open at its end",

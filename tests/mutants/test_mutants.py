@@ -11,7 +11,6 @@ from mutants_kit import Mutant, must_be_noticed, must_pass_unchanged
 STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
-BARRIER = "tests/runner/test_commit_barrier.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
 TAKING = "tests/runner/test_taking_up.py"
 
@@ -252,42 +251,28 @@ MUTANTS = [
         "kernel/answer.py",
         'body.get("only_git") is True',
         "False",
-        f"{BARRIER}::test_staging_and_committing_keep_a_check_and_make_none",
-    ),
-    Mutant(
-        "a closed repository is not looked at",
-        "tools/git/repository.py",
-        'return f"{changed[0]} was changed by something else than git"',
-        'return ""',
-        f"{BARRIER}::test_no_door_lets_an_unchecked_commit_through[script_commit-no_check]",
-    ),
-    Mutant(
-        "files of the repository are not told apart",
-        "tools/git/repository.py",
-        "if not allowed:",
-        "if False:",
-        f"{BARRIER}::test_what_says_how_git_works_is_not_changed_by_git",
-    ),
-    Mutant(
-        "a commit is not compared with the files",
-        "tools/git/repository.py",
-        'if set(found["trees"]) - (trees - {""}):',
-        "if False:",
-        f"{BARRIER}::test_what_is_staged_but_not_in_the_files_is_not_committed",
-    ),
-    Mutant(
-        "hooks run where the repository is open",
-        "tools/run.py",
-        "**(repository.QUIET if call.repository else {})",
-        "",
-        f"{BARRIER}::test_hooks_of_the_workspace_do_not_run_on_a_line_that_opens_the_repository",
+        "tests/kernel/test_gate_facts.py::test_what_was_found_holds_until_a_file_changes",
     ),
     Mutant(
         "git_commit leaves changes out",
-        "tools/git/guest.py",
-        "    if left:",
-        "    if False:",
+        "repository/commits.py",
+        "if left := [row for row in rows if not _below(row.path, order.paths)]:",
+        "if left := [row for row in rows[:0]]:",
         "tests/tools/test_git_commit.py::test_a_change_that_the_paths_leave_out_is_refused",
+    ),
+    Mutant(
+        "git_commit takes files of secrets",
+        "repository/commits.py",
+        "        if secret:",
+        "        if False:",
+        "tests/tools/test_git_commit.py::test_a_file_of_secrets_is_refused_by_name",
+    ),
+    Mutant(
+        "git_push sends any commit of the user",
+        "repository/commits.py",
+        "or not self._is_above(head, wanted)",
+        "",
+        "tests/tools/test_git_push.py::test_a_commit_of_the_run_goes_out_and_no_other_branch_of_the_user",
     ),
     Mutant(
         "a snapshot leaves a field out",

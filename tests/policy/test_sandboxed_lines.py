@@ -12,7 +12,6 @@ from spak.commandline.world import Seen
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action
 from spak.policy.judge import judge
-from spak.policy.repository import opening
 
 EDITS_AND_TESTS = (
     "sed -i 's/x/y/' src/a.py && python3 src/a.py",
@@ -74,16 +73,3 @@ def test_lines_follow_the_names_of_copies(line: str, wanted: str, tmp_path: Path
 )  # fmt: skip
 def test_what_builds_and_tests_look_for_by_themselves_is_control(path: str) -> None:
     assert places.place(Seen("inside", path, "file"), "writes", path) == "control"
-
-
-@pytest.mark.parametrize(
-    ("line", "opens"),
-    [
-        (["git", "add", "a.py"], True),
-        (["bash", "-c", "git add -A && git status"], True),
-        (["bash", "-c", "git add a.py && grep -r PASSWORD ."], False),
-        (["bash", "-c", "git add a.py; tar c ."], False),
-    ],
-)
-def test_no_other_program_of_a_line_sees_unmasked_files(line: list[str], opens: bool) -> None:
-    assert (opening("run", {"cmd": line}) is not None) is opens

@@ -2,148 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from barrier_kit import ENV, Barrier, git, line, opened, tool
+from barrier_kit import Barrier, line, opened, tool
 from spak import canon
 from spak.records import Authority, Kind, Record
 from spak.runner import changes
 from spak.runner.history import History
-from spak.sandbox.restricted import Restricted
-from spak.tools.git import nested
 from spak.workspace.tree import Node
-
-EVIL = "[core]\n\tfsmonitor = touch ran; false\n"
-PLAIN = """[core]
-\trepositoryformatversion = 0
-\tfilemode = true
-\tbare = false
-\tlogallrefupdates = true
-[remote "origin"]
-\turl = git@example.org:team/x.git
-\tfetch = +refs/heads/*:refs/remotes/origin/*
-[branch "main"]
-\tremote = origin
-\tmerge = refs/heads/main
-"""
 
 
 def script(text: str) -> str:
     return f"import os, pathlib, subprocess\nP = pathlib.Path\n{text}\n"
 
 
-INIT = "subprocess.run(['git', 'init', '-q',"
-DEEDS = {
-    "the findings' fsmonitor": f"open('.git/config', 'a').write({EVIL!r})",
-    "a hook": "P('.git/hooks').mkdir(exist_ok=True); P('.git/hooks/pre-commit').write_text('#!/bin/sh\\n')",
-    "attributes": "P('.git/info').mkdir(exist_ok=True); P('.git/info/attributes').write_text('* filter=x')",
-    "a module": f"P('.git/modules/m').mkdir(parents=True); P('.git/modules/m/config').write_text({EVIL!r})",
-    "a repository below": f"open('sub/.git/config', 'a').write({EVIL!r})",
-    "a hook below": "P('sub/.git/hooks/post-checkout').write_text('#!/bin/sh\\ntouch ran\\n')",
-    "a new repository": f"{INIT} 'n']); open('n/.git/config', 'a').write({EVIL!r})",
-    "a file .git": "P('other/.git').write_text('gitdir: ../elsewhere')",
-    "a link .git": "P('other/.git').symlink_to('../elsewhere')",
-    "the top of another name": f"{INIT} '--bare', 'x']); open('x/config', 'a').write({EVIL!r})",
-}  # fmt: skip
-
-
-def laid(folder: Path) -> None:
-    for name in ("sub", "other"):
-        (folder / name).mkdir()
-    git(folder / "sub", "init", "-q", "-b", "main")
-    (folder / "sub/.git/hooks").mkdir(exist_ok=True)
-    git(folder, "add", "-A", "--", "a.py")
-
-
 def tree(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
         for path in sorted(folder.rglob("*"))
-        if path.name != "index"
+        if ".git" not in path.parts
     }
-
-
-@pytest.mark.parametrize(
-    ("deed", "in_place"),
-    [*((deed, False) for deed in DEEDS), ("a hook", True), ("attributes", True), ("a hook below", True)],
-)
-def test_control_files_of_git_are_as_before(tmp_path: Path, deed: str, in_place: bool) -> None:
-    barrier = opened(tmp_path / "run")
-    barrier.workspace.in_place = in_place
-    laid(barrier.place)
-    assert barrier.do(tool("write_file", path="deed.py", content=script(DEEDS[deed]))) == "ok"
-    before = tree(barrier.place)
-    assert barrier.do(line("python3", "deed.py")) == "workspace.repository", barrier.codes
-    assert tree(barrier.place) == before
-    for folder in (barrier.place, barrier.place / "sub"):
-        subprocess.run(["git", "status"], cwd=folder, env=ENV, capture_output=True, check=False)
-    assert not list(barrier.place.rglob("ran"))
-
-
-def test_a_plain_repository_may_be_made_and_used_below_the_top(tmp_path: Path) -> None:
-    barrier = opened(tmp_path / "run")
-    text = script(f"{INIT} 'n'], check=True); {INIT} '--bare', 'b'], check=True)")
-    barrier.do(tool("write_file", path="deed.py", content=text))
-    assert barrier.do(line("python3", "deed.py")) == "ok"
-    assert (barrier.place / "n/.git/config").exists() and (barrier.place / "b/config").exists()
-
-
-@pytest.mark.sandbox
-def test_in_the_sandbox_the_repository_cannot_be_written_at_all(tmp_path: Path) -> None:
-    barrier = opened(tmp_path / "run", Restricted())
-    before = (barrier.place / ".git/config").read_bytes()
-    for deed in ("the findings' fsmonitor", "a hook", "a module"):
-        barrier.do(tool("write_file", path="deed.py", content=script(DEEDS[deed])))
-        barrier.do(line("python3", "deed.py"))
-        assert (barrier.place / ".git/config").read_bytes() == before
-        assert not (barrier.place / ".git/hooks/pre-commit").exists()
-
-
-def looked(folder: Path, touched: list[str], existed: Callable[[str], bool] = lambda path: False) -> str:
-    return nested.trouble(folder, touched, existed)
-
-
-@pytest.mark.parametrize(
-    ("files", "kept"),
-    [
-        ({"n/.git/config": PLAIN, "n/.git/HEAD": "x", "n/.git/hooks/pre-push.sample": "x"}, True),
-        ({"n/.git/config": PLAIN + EVIL}, False),
-        ({"n/.git/config": PLAIN + "[core]\n\tsshCommand = x\n"}, False),
-        ({"n/.git/config": "[include]\n\tpath = ../x\n"}, False),
-        ({"n/.git/config": "[core]\n\tbare = false\\\n\n"}, False),
-        ({"n/.git/config": '[remote "origin"]\n\turl = ext::sh -c x\n'}, False),
-        ({"n/.git/config": '[filter "x"]\n\tclean = x\n'}, False),
-        ({"n/.git/hooks/pre-push": "x"}, False),
-        ({"n/.git/info/attributes": "* filter=x"}, False),
-        ({"n/.git/objects/info/alternates": "/x"}, False),
-        ({"n/.GIT/config": EVIL}, False),
-        ({"n/.git/objects/ab/cd": "x", "n/.git/refs/heads/main": "x", "n/.git/index": "x"}, True),
-        ({"config": EVIL, "hooks/pre-push": "x", "src/config": EVIL}, True),
-        ({"b/HEAD": "x", "b/objects/a": "x", "b/refs/a": "x", "b/config": EVIL}, False),
-        ({"b/config": EVIL, "b/HEAD": "x", "b/objects": "x", "b/refs": "x"}, False),
-        ({"b/HEAD": "x", "b/objects/a": "x", "b/refs/a": "x", "b/config": "[core]\n\tbare = true\n"}, True),
-        ({"HEAD": "x", "objects/a": "x", "refs/a": "x", "hooks/pre-push": "x"}, False),
-    ],
-)
-def test_what_a_new_repository_may_hold(tmp_path: Path, files: dict[str, str], kept: bool) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    touched = sorted({str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")})
-    assert (looked(tmp_path, touched) == "") is kept
-    for path in touched:  # the last thing that was made decides, whichever it was
-        if (tmp_path / path).is_file() and not kept and Path(path).name in ("HEAD", "objects", "refs"):
-            assert looked(tmp_path, [path]) != ""
-
-
-def test_a_repository_that_is_removed_starts_nothing(tmp_path: Path) -> None:
-    assert looked(tmp_path, ["n", "n/.git", "n/.git/config"], lambda path: True) == ""
-    (tmp_path / "n/.git").mkdir(parents=True)
-    assert looked(tmp_path, ["n/.git/config"], lambda path: True) != ""
 
 
 # ---- files of the project that say what is run -----------------------------------------------------------
@@ -456,16 +336,6 @@ def test_a_tool_that_shows_what_it_writes_may_change_one(tmp_path: Path) -> None
     barrier = opened(tmp_path / "run")
     project(barrier.place)
     assert barrier.do(tool("write_file", path="Makefile", content="all:\n")) == "ok"
-
-
-def test_git_may_restore_one(tmp_path: Path) -> None:
-    barrier = opened(tmp_path / "run")
-    (barrier.place / "Makefile").write_text("all:\n")
-    git(barrier.place, "add", "Makefile")
-    git(barrier.place, "commit", "-qm", "x")
-    (barrier.place / "Makefile").write_text("all: ; id\n")
-    assert barrier.do(line("git", "checkout", "Makefile")) == "ok"
-    assert (barrier.place / "Makefile").read_text() == "all:\n"
 
 
 def test_what_a_script_put_in_the_index_of_another_repository_is_no_commit(tmp_path: Path) -> None:

@@ -310,9 +310,7 @@ def test_masks_follow_the_folder_of_the_job(tmp_path: Path) -> None:
     launcher.run(Job(("true",), folder))
     launcher.start(Job(("true",), folder / "app"))
     launcher.run(Job(("true",), tmp_path))
-    launcher.run(Job(("true",), folder, whole=True))
-    launcher.run(Job(("true",), folder, repository=True))
-    wanted = [(".env", "app/.aws"), (".aws",), (), (), ()]
+    wanted = [(".env", "app/.aws"), (".aws",), ()]
     assert [job.masked for job in notes.jobs] == wanted
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from commits_kit import RunOf
 from spak.lang.schema import violations
-from spak.policy.repository import opening
 from spak.ports import Call, Limits, Toolchain, ToolResult
 from spak.sandbox.restricted import Restricted
 from spak.tools import TOOLS
@@ -44,28 +44,40 @@ def launcher() -> Restricted:
 
 
 @pytest.fixture
-def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
+def begun(workspace: Path, tmp_path: Path) -> list[RunOf]:
+    """The run that calls belong to, once a test has begun one: `begun.append(RunOf(...))`."""
+    return []
+
+
+@pytest.fixture
+def do(workspace: Path, toolchain: Toolchain, launcher: Restricted, begun: list[RunOf]) -> Do:
     """Call a tool by name with arguments that its schema accepts."""
 
     def run(
-        name: str, /, *, limits: Limits | None = None, without: str = "", opened: bool = False,
+        name: str, /, *, limits: Limits | None = None, without: str = "",
         call_fields: Mapping[str, Any] | None = None, **args: Any
     ) -> ToolResult:  # fmt: skip
         tool = TOOLS[name]
         assert violations(tool.entry.schema, args) == []
         programs = {key: value for key, value in toolchain.programs.items() if key != without}
-        return tool.run(
+        run = begun[0] if begun else None
+        made = tool.run(
             Call(
-                "c1",
+                f"c{run.calls}" if run else "c1",
                 name,
                 args,
                 workspace,
                 launcher,
                 limits or Limits(wall_s=30),
                 Toolchain(programs=programs, binds=toolchain.binds),
-                repository=opened or opening(name, args) is not None,
+                repository=run.commits() if run else None,
                 **(call_fields or {}),
             )
         )
+        if run and name == "git_commit" and (made.status, made.exit) == ("exited", 0):
+            run.last = f"c{run.calls}"
+        if run:
+            run.calls += 1
+        return made
 
     return run

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commits_kit import RunOf
 from git_http_kit import git, serving
 from spak.ports import ToolResult
 
@@ -30,8 +32,15 @@ def repo(workspace: Path) -> Path:
 
 
 @pytest.fixture
-def push(do: Callable[..., ToolResult], repo: Path, server: Any) -> Push:
-    def work(branch: str = "spak/work", path: str = "app.git", **args: Any) -> ToolResult:
+def push(do: Callable[..., ToolResult], repo: Path, server: Any, tmp_path: Path, begun: list[RunOf]) -> Push:
+    """A push of a run that begins now, or `goes_on`."""
+    numbers = count()
+
+    def work(
+        branch: str = "spak/work", path: str = "app.git", *, goes_on: bool = False, **args: Any
+    ) -> ToolResult:
+        if not goes_on:
+            begun[:] = [RunOf(repo, tmp_path / f"store{next(numbers)}")]
         more = {name: args.pop(name) for name in ("observed", "reach") if name in args}
         seen = {"observed": {"hosts": [[HOST, ["127.0.0.1"]]]}, "reach": ("public", "loopback"), **more}
         url = args.pop("url", f"http://{HOST}:{server.server_port}/{path}")
@@ -113,7 +122,27 @@ def test_no_file_of_secrets_goes_out_where_history_cannot_be_read(
     commit(repo, ".env", "PASSWORD=hunter22\n")
     commit(repo, "b.txt", "two\n")
     (repo / ".git/objects" / tree[:2] / tree[2:]).unlink()
-    assert refused(push()) == "git_push.failed" and at(server) == there
+    assert refused(push()) == "git.failed" and at(server) == there
+
+
+def test_no_new_commit_carries_a_secret_out_by_what_is_in_it(push: Push, repo: Path, server: Any) -> None:
+    commit(repo, "docs/notes.txt", "use ghp_" + "a1B2" * 9 + "\n")
+    result = push()
+    assert refused(result) == "git_push.secret" and b"docs/notes.txt" in result.output
+    assert git(server.bare, "for-each-ref") == ""
+
+
+def test_a_commit_of_the_run_goes_out_and_no_other_branch_of_the_user(
+    do: Callable[..., ToolResult], push: Push, repo: Path, server: Any, begun: list[RunOf]
+) -> None:
+    git(repo, "switch", "-q", "-c", "private")
+    other = git(commit(repo, "p.txt", "private\n"), "rev-parse", "HEAD")
+    git(repo, "switch", "-q", "main")
+    assert refused(push(commit=other)) == "git_push.missing"
+    (repo / "b.txt").write_text("of the run\n")
+    assert do("git_commit", message="m").exit == 0
+    assert push(goes_on=True).exit == 0 and at(server) == begun[0].head()
+    assert git(server.bare, "ls-tree", "--name-only", "spak/work") == "a.txt\nb.txt"
 
 
 def test_nothing_of_the_repository_decides(push: Push, repo: Path, server: Any, tmp_path: Path) -> None:

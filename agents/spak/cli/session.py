@@ -37,6 +37,7 @@ from spak.llm import Chooser, redactor
 from spak.llm.recorded import Recorded
 from spak.program import Mode
 from spak.records import Record
+from spak.repository import commits
 from spak.runner import Host, Run, Stop, View, laws, view
 from spak.runner.blobs import expand
 from spak.runner.searches import Earlier
@@ -197,6 +198,8 @@ def begin(
         if source is not None and not in_place:
             copied = place.copy_in(source, chosen.wanted)
             copied.write(folder)
+        if source is not None:
+            commits.follow(place.git.repository, source)
         host = _placed(host, place, copied, chosen)
         body = made.genesis(
             name,

@@ -42,7 +42,6 @@ class Job:
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
     masked: tuple[str, ...] = ()
     """Paths below the workspace, without links, that the job does not see: a line instead, or nothing."""
-    whole: bool = False  # the runner's own: nothing is masked in it
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from spak.cancel import Cancel
 from spak.lang.catalog import ToolEntry
 from spak.ports.sandbox import Heard, Launcher, Limits, Status
+from spak.repository.commits import Commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class Call:
     shown: Callable[[str, str], str | None] | None = None
     """For a text and a path: the hash of the file's content that the text's author could see, or None."""
     heard: Heard | None = None  # for jobs whose output is for people
-    repository: bool = False  # whether it may change `.git` (spak.policy.repository)
+    repository: Commits | None = None
+    """The commits of the run, for the tools that make and send them."""
     cancel: Cancel | None = None
 
 

@@ -77,7 +77,7 @@ class Git:
         """The same, of a command that reads files of `work` that say what is ignored and how files are
         stored. Raises: RunError `git.*`."""
         with _readable(given) as file:
-            env = {**self.environment(), "GIT_WORK_TREE": str(work)}
+            env = {**self.environment(), "GIT_WORK_TREE": str(work.absolute())}
             return self._run(words, env, file, self.most_bytes, accepted, work)
 
     def pipe(self, *words: str, given: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -100,11 +100,12 @@ class Git:
 
     def environment(self) -> dict[str, str]:
         """The whole environment of a command."""
+        place = str(self.folder.absolute())
         found = {
-            "PATH": PATH, "HOME": str(self.folder), "LC_ALL": "C", "TZ": "UTC", "GIT_DIR": str(self.folder),
+            "PATH": PATH, "HOME": place, "LC_ALL": "C", "TZ": "UTC", "GIT_DIR": place,
             "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
             "GIT_ALLOW_PROTOCOL": "none",
         }  # fmt: skip
         return found | configured(self.settings())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,11 +17,10 @@ from spak import paths
 from spak.errors import UserError
 from spak.files import beneath
 from spak.files.faults import is_fault
-from spak.kernel.outcomes import CONTROL, EMPTIED, REPOSITORY, SETTINGS
+from spak.kernel.outcomes import CONTROL, EMPTIED, SETTINGS
 from spak.policy import control_files
-from spak.policy import repository as opened
 from spak.ports import Blobs, Call
-from spak.tools.git import nested, repository
+from spak.tools.git import nested
 from spak.workspace import Workspace
 from spak.workspace.tree import Node, links
 
@@ -67,44 +66,33 @@ class Writing:
     may_change: Callable[[], bool] = lambda: True
     """Whether the call may change files that say what is run; asked when it did."""
     _call: Call | None = None
-    _before: repository.Before | None = None
     _begun: Node | None = None
     """What was there when the tool was started."""
 
     def started(self, call: Call) -> Call:
-        """Looks at the repository where the tool may change it, then confirms the lease: locks were waited
-        for, and snapshots take time. Raises: LedgerError `ledger.lost_lease`."""
-        opening = opened.opening(call.tool, call.args)
-        if opening is not None:
-            self._before = repository.before(call, opening)
+        """Confirms the lease: locks were waited for, and snapshots take time. Raises: LedgerError
+        `ledger.lost_lease`."""
         self._call, self._begun = call, self.workspace.begun
         self.confirm()
-        return call if opening is None else replace(call, repository=True)
+        return call
 
     def take(self, body: dict[str, Any]) -> None:
         """Commit the step; R3 goes into the body, or why the step was undone: it must not have changed the
-        repository (ADR 0022) or the settings of later runs, or left too much.
+        settings of later runs, or left too much.
 
         Raises: RunError for a fault of the host: no tool is to blame for it.
         """
         try:
             body["r3"] = self.workspace.commit()
             touched = self.workspace.touched()
-            why = ""
             near = nested.near(touched) if touched else []
-            moved = nested.moved(self.workspace.directory, near) if near else ()
-            if touched and (moved or _in_git(self.workspace, touched)):
-                with self.workspace.lock():
-                    why = self._trouble(touched)
-            if near and not why:
-                why = nested.trouble(self.workspace.directory, near, self.workspace.existed)
         except UserError as error:
             if is_fault(error):
                 raise
             _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
             return
-        code = REPOSITORY
-        if not why and (settings := _of_settings(self.workspace, touched)):
+        code = why = ""
+        if settings := _of_settings(self.workspace, touched):
             code, why = SETTINGS, f"{settings} was changed"
         if not why and (control := self._control(touched, near)):
             code, why = CONTROL, f"{control} was changed{_hint(control)}"
@@ -114,8 +102,6 @@ class Writing:
             body["why"] = str(self.clean(why))[:WHY]
             _undo(self.workspace, body, {"outcome": "invalid", "code": code})
             return
-        if touched and all(map(repository.within, touched)):
-            body["only_git"] = True
         if self.workspace.travels:
             self.workspace.push(body["r3"], self.blobs)
 
@@ -147,13 +133,6 @@ class Writing:
             lambda path: _size(place / path),
             lambda path: nested.holds(place, path),
         )
-
-    def _trouble(self, paths: Sequence[str]) -> str:
-        """Why a change of `.git` must be rolled back; empty when it may be kept."""
-        assert self._call is not None
-        looking = replace(self._call, inherit=())
-        found = repository.trouble(looking, self._before, paths, self.workspace.before)
-        return str(self.clean(found))
 
 
 def _hint(control: str) -> str:
@@ -225,11 +204,6 @@ def _new_below(place: str, target: str, link: str, hidden: Sequence[str]) -> Ite
         if not hidden[at].startswith(f"{target}/"):
             return
         yield link + hidden[at].removeprefix(target), hidden[at].removeprefix(place)
-
-
-def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:
-    places = repository.places(workspace.directory)
-    return any(repository.within(path, places) for path in touched)
 
 
 def _of_settings(workspace: Workspace, touched: Sequence[str]) -> str:

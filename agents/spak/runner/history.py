@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal
 
+from spak.kernel.answer import COMMITS
 from spak.kernel.metric_decision import is_win
 from spak.ports import Trial
 from spak.program import MetricRule, Program
@@ -93,6 +94,8 @@ class History:
     output: Any = ""
     """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
     others: OtherPrompts = field(default_factory=OtherPrompts)
+    committed: str = ""
+    """The call that made the last commit of the run, which was not rolled back."""
     approved: bool = False
     """Whether what was permitted last rests on an approval that somebody signed."""
     refused: list[tuple[int, str, Trial]] = field(default_factory=list)
@@ -102,6 +105,8 @@ class History:
     _numbers: dict[str, int] = field(default_factory=dict)
     """By task: the number of its last row."""
     _called: bool = False
+    _commits: bool = False
+    _commit: str = ""
     _planning: bool = False
     _written: Any = None
     _plan: Mapping[str, Any] | None = None
@@ -131,6 +136,7 @@ class History:
         made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
         made._planning = bool(kept.get("planning"))
         made.approved = bool(kept.get("approved"))
+        made.committed, made._commits, made._commit = kept.get("committed", ("", False, ""))
         made.others = OtherPrompts(**kept["others"])
         made._earlier = earlier
         made.origins.before = lambda: made._all().origins
@@ -141,6 +147,7 @@ class History:
         return {
             "approved": self.approved,
             "called": self._called,
+            "committed": [self.committed, self._commits, self._commit],
             "given": self._skipped or bool(self._given),
             "measured": self._measured,
             "numbers": self._numbers,
@@ -216,12 +223,18 @@ class History:
             self.approved = record.side.get("signed") is True and record.body.get("allow") is True
             self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
             self._planning = record.body.get("act") == "plan" and record.body.get("allow") is True
+            self._commits = self._called and record.body.get("name") == COMMITS
         elif record.kind == Kind.ACT:
             exited = self._called and record.body.get("outcome") == "exited"
             self._written = record.body.get("out", "") if exited else None
+            done = exited and self._commits and record.body.get("exit") == 0
+            self._commit = str(record.body.get("of", "")) if done else ""
         elif record.authority == Authority.COMMIT and self._written is not None:
             self.output = self.output if record.body.get("txn") == "rollback" else self._written
             self._written = None
+            if self._commit and record.body.get("txn") != "rollback":
+                self.committed = self._commit
+            self._commit = ""
 
     def _select(self, record: Record) -> None:
         index = record.body.get("i", -1)

@@ -50,6 +50,7 @@ from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
+from spak.runner.repositories import Repositories
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 
@@ -114,6 +115,7 @@ class Performer:
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
     """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
     _secret_guard: SecretGuard | None = None
+    _repositories: Repositories | None = None
 
     @property
     def secret_guard(self) -> SecretGuard:
@@ -121,6 +123,13 @@ class Performer:
         if self._secret_guard is None or self._secret_guard.host is not self.host:
             self._secret_guard = SecretGuard(self.host, self.workspace, self.rules.r3)
         return self._secret_guard
+
+    @property
+    def repositories(self) -> Repositories:
+        """The scratch repository of jobs, and the one of the run's commits."""
+        if self._repositories is None:
+            self._repositories = Repositories(self.workspace, self.rules, lambda: self.secret_guard)
+        return self._repositories
 
     @property
     def redactor(self) -> Redacting | None:
@@ -253,17 +262,23 @@ class Performer:
                 refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
                 return Proposed(Kind.ACT, refused, {"why": error.message})
             check(self.cancel)
+            starts = tool.entry.sandboxed and self.host.launcher is not None
+            if starts:
+                self.repositories.before_job()
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
                     self.secret_guard.launcher(effect, asked), limits=self.host.limits,
                     toolchain=self.host.toolchain, inherit=(lock,),
                     archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
+                    repository=self.repositories.commits(history.committed, self.cancel),
                     shown=shown(effect, history.origins, self.workspace, self.rules), cancel=self.cancel,
                 ))  # fmt: skip
                 result = tool.run(call)
                 faults.look(self.host.launcher, tool.entry.sandboxed, result, call.workspace, last)
         output = self._clean(result.output.decode("utf-8", "replace"))
+        if starts and (note := self.repositories.after_job()):
+            output += note if not output or output.endswith("\n") else f"\n{note}"
         diagnostics = self._clean(
             [*result.diagnostics[: measured.MAX_DIAGNOSTICS], *self._hints(args, result)]
         )
@@ -328,6 +343,8 @@ class Performer:
             if not self._unchanged(effect):
                 return _changed(effect)
             check(self.cancel)
+            if self.host.launcher is not None:
+                self.repositories.before_job()
             heard = held.enter_context(self.hearing())
             measurement = validator.measure(
                 MeasureCall(

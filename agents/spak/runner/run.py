@@ -194,7 +194,13 @@ class Run:
             self.keep_snapshot(LEAST)
         finally:
             self.performer.host.release()
+            self._put_aside()
             self.ledger.close()
+
+    def _put_aside(self) -> None:
+        """The scratch repository out of the way; where somebody else works by now it is theirs."""
+        with suppress(OSError, UserError), self.workspace.lock():
+            self.performer.repositories.put_aside(ended=self.state.ended)
 
     def flush(self) -> None:
         """Make everything so far durable and drop write-ahead files that are no longer needed."""

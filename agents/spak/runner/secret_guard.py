@@ -189,10 +189,21 @@ class SecretGuard:
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
-        if inner is None or not (self._paths or self._workspace.ours):
+        if inner is None or (self._workspace.in_place and not (self._paths or self._workspace.ours)):
             return inner
         hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
-        return Masked(inner, self._workspace.directory, hidden)
+        return Masked(inner, self._workspace.directory, hidden, open=not self._workspace.in_place)
+
+    def is_secret(self, path: str, data: bytes) -> bool:
+        """Whether a file is one of secrets by its name, by what is in it, or by a value that is known; for an
+        empty path whether a text holds a secret."""
+        if not path:
+            found = bool(which.finds("", data))
+        elif self._reader.shows(path) or secret_values.is_public(path, data):
+            found = False
+        else:
+            found = which.secret(path) or (which.may_hold_at(path) and bool(which.finds(path, data)))
+        return found or (self.redactor is not None and self.redactor.holds(data))
 
     def recordable(self, found: Measurement) -> Measurement:
         """The same; a failed check where a measured file, whose bytes are kept, or a metric's name holds a

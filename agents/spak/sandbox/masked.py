@@ -1,8 +1,7 @@
 """A launcher whose jobs in one workspace do not see its secret files.
 
-Takes a launcher, the workspace and the paths to mask; is a launcher. Jobs in other folders are as they were,
-and so are those that the runner itself does with every file (`Job.whole`) and those of git alone
-(`Job.repository`), which takes files as they are or would record a change that nobody made.
+Takes a launcher, the workspace and the paths to mask; is a launcher. Jobs in other folders are as they were.
+`open` says that `.git` there is a scratch repository, which jobs may write.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from spak.ports import Child, Job, Launcher, Outcome
 class Masked:
     """A launcher whose jobs do not see some files of the workspace."""
 
-    def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str]) -> None:
+    def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str], *, open: bool = False) -> None:
         self.entry = inner.entry
         self._inner, self._workspace, self._paths = inner, workspace.resolve(), tuple(paths)
+        self._open = open
 
     def probe(self) -> str:
         return self._inner.probe()
@@ -31,11 +31,9 @@ class Masked:
         return self._inner.start(self._with_masks(job), pass_fds, seccomp_extra)
 
     def _with_masks(self, job: Job) -> Job:
-        if job.repository or job.whole:
-            return job
         folder = job.workspace.resolve()
         if folder == self._workspace:
-            return replace(job, masked=(*job.masked, *self._paths))
+            return replace(job, masked=(*job.masked, *self._paths), repository=self._open)
         if self._workspace in folder.parents:
             top = f"{folder.relative_to(self._workspace)}/"
             below = [path.removeprefix(top) for path in self._paths if path.startswith(top)]

@@ -1,13 +1,14 @@
-"""`git_push`: one commit of the workspace to one branch of a repository on a host that was judged.
+"""`git_push`: one commit of the run to one branch of a repository on a host that was judged.
 
-A sandbox has no network, so that `git push` on a command line reaches nothing. Here git makes the pack in the
-sandbox, with nothing of the repository's configuration read (spak.tools.git.guest); this side sends it, by
-git's protocol over HTTP and as `http_request` does: to the address that was judged with the call, no redirect
-followed, no proxy. No git of the host and no remote of `.git/config` is used.
+A sandbox has no network, so that `git push` on a command line reaches nothing. Here the host's git makes the
+pack in the run's bare repository (spak.repository.commits), with nothing of the user's configuration read;
+this side sends it, by git's protocol over HTTP and as `http_request` does: to the address that was judged
+with the call, no redirect followed, no proxy. No remote of `.git/config` is used.
 
-A branch is made or moved forward, never moved back, and nothing is deleted. Files of secrets by their names
-do not go out in any new commit. Over http alone a push goes where every judged address is not a public one.
-It decides nothing about who may push: the shipped law permits it only when a person signs.
+What goes out is the run's last commit or one below it. A branch is made or moved forward, never moved back,
+and nothing is deleted. Files of secrets, by their names or by what is in them, do not go out in any new
+commit. Over http alone a push goes where every judged address is not a public one. It decides nothing about
+who may push: the shipped law permits it only when a person signs.
 Source: git's documentation, gitprotocol-http and gitprotocol-pack.
 """
 
@@ -21,15 +22,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spak.cancel import apart
-from spak.commandline import places
 from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
 from spak.policy import urls
 from spak.ports import Call, ToolResult
+from spak.repository.commits import HASH, Commits
 from spak.tools import results
 from spak.tools.argument_schemas import TIMEOUT, object_of
-from spak.tools.git import repository
-from spak.tools.git_commit import BRANCH, HASH, head_of, require_plain_repository
 from spak.tools.http_request import addresses_of, at_address, client_of, host_header, watched
 
 if TYPE_CHECKING:
@@ -39,10 +38,13 @@ MAX_PACK = 5 << 20
 """Bytes of a pack that is sent."""
 MAX_REFS, MAX_REPLY = 8 << 20, 256 << 10
 """Bytes that are read: of the list of refs, and of the answer."""
-MAX_KNOWN, MAX_COMMITS = 20_000, 20_000
+MAX_KNOWN = 20_000
 SECONDS = 120.0
 LOGIN = "x-access-token"
 """Who a token belongs to, for hosts that take any name."""
+BRANCH = re.compile(
+    r"refs/heads/(?!.*(?:\.\.|//|@\{|/\.|\.lock(?:/|\Z)|[./]\Z))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*\Z"
+)
 _NONE = "0" * 40
 _SERVICE = "git-receive-pack"
 _LOGIN = re.compile(r"[^:\x00-\x20\x7f]{1,200}\Z")
@@ -55,7 +57,7 @@ class GitPush:
     entry = ToolEntry(
         name="git_push",
         version=1,
-        summary="Sends a commit of the workspace to a branch of a permitted repository over https.",
+        summary="Sends a commit of the run to a branch of a permitted repository over https.",
         schema=object_of(
             {
                 "url": {
@@ -70,7 +72,7 @@ class GitPush:
                     "maxLength": 255,
                 },
                 "commit": {
-                    "description": "The commit, 40 hexadecimal digits; left out, that of HEAD.",
+                    "description": "The commit, 40 hexadecimal digits; left out, the last of the run.",
                     "type": "string",
                     "minLength": 40,
                     "maxLength": 40,
@@ -90,6 +92,7 @@ class GitPush:
             },
             required=("url", "branch"),
         ),
+        sandboxed=False,
         writes=False,
         arguments={
             "url": "host",
@@ -182,18 +185,18 @@ def _push(call: Call) -> ToolResult:
     remote, ref = _remote(call), f"refs/heads/{args['branch']}"
     if not BRANCH.match(ref):
         raise UsageError("git_push.branch", f"{str(args['branch'])[:80]!a} is no name of a branch")
-    require_plain_repository(call)
-    commit = str(args.get("commit") or head_of(call).commit)
-    if not HASH.match(commit):
+    repository = call.repository
+    commit = str(args.get("commit") or (repository.head if repository is not None else ""))
+    if repository is None or not HASH.match(commit):
         raise UsageError("git_push.missing", "there is no commit to send", "commit first")
     try:
-        return _sent(call, remote, ref, commit)
+        return _sent(call, repository, remote, ref, commit)
     except UsageError as error:
         found = results.failed(error.code, error.message, error.hint)
         return replace(found, requests=remote.requests, request_bytes=remote.sent)
 
 
-def _sent(call: Call, remote: _Remote, ref: str, commit: str) -> ToolResult:
+def _sent(call: Call, repository: Commits, remote: _Remote, ref: str, commit: str) -> ToolResult:
     listed = apart(
         lambda: remote.ask("/info/refs", "advertisement", MAX_REFS, f"service={_SERVICE}"), call.cancel
     )
@@ -203,20 +206,9 @@ def _sent(call: Call, remote: _Remote, ref: str, commit: str) -> ToolResult:
     if old == commit:
         done = results.done(f"{ref} is at {commit} already\n", commit=commit, ref=ref)
         return replace(done, requests=remote.requests, request_bytes=remote.sent)
-    made = repository.ask(
-        call,
-        {
-            "push": commit, "old": old, "known": known, "secret": places.SECRET_PATHS, "bytes": MAX_PACK,
-            "commits": MAX_COMMITS, "seconds": 10 * call.limits.wall_s,
-        },
-    )  # fmt: skip
-    if "pack" not in made:
-        raise UsageError(
-            str(made.get("code", "git_push.pack")), str(made.get("message", "git made no pack"))[:400],
-            str(made.get("hint", "is the repository sound?")),
-        )  # fmt: skip
+    made = repository.pack(commit, old, known, MAX_PACK)
     order = f"{old or _NONE} {commit} {ref}\0 report-status\n".encode()
-    body = b"%04x%s0000%s" % (len(order) + 4, order, base64.b64decode(made["pack"]))
+    body = b"%04x%s0000%s" % (len(order) + 4, order, made.data)
     reply = apart(lambda: remote.ask(f"/{_SERVICE}", "result", MAX_REPLY, body=body), call.cancel)
     lines = [line.decode("utf-8", "replace").strip() for line in _packets(reply)]
     if "unpack ok" not in lines or f"ok {ref}" not in lines:
@@ -225,7 +217,7 @@ def _sent(call: Call, remote: _Remote, ref: str, commit: str) -> ToolResult:
             "git_push.refused", f"{remote.url.host} refused it: {why[:300]}", "is the branch protected?"
         )
     moved = f"{old} to {commit}" if old else f"made at {commit}"
-    done = results.done(f"{ref}: {moved}, {made['commits']} commits\n", commit=commit, ref=ref)
+    done = results.done(f"{ref}: {moved}, {made.commits} commits\n", commit=commit, ref=ref)
     return replace(done, requests=remote.requests, request_bytes=remote.sent)
 
 

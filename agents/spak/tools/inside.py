@@ -47,10 +47,8 @@ def run(
     folder: str = "",
     output_bytes: int = 0,
     heard: Heard | None = None,
-    whole: bool = False,
 ) -> Outcome:
-    """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it; with
-    `whole` it sees files of secrets too."""
+    """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it."""
     if call.launcher is None:
         return Outcome("launcher", 125, detail="no launcher was given; nothing runs outside a sandbox")
     limits = replace(
@@ -63,7 +61,6 @@ def run(
             argv=tuple(argv),
             workspace=call.workspace,
             writable=writable,
-            repository=call.repository,
             limits=limits,
             env={**ENVIRONMENT, **(env or {})},
             folder=folder,
@@ -71,7 +68,6 @@ def run(
             stdin=stdin,
             inherit=call.inherit,
             heard=heard,
-            whole=whole,
             cancel=call.cancel,
         )
     )

@@ -11,7 +11,6 @@ from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
 from spak.tools.argument_schemas import ENV, TIMEOUT, WORKING_DIR, object_of
-from spak.tools.git import repository
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
@@ -77,7 +76,7 @@ def _run(call: Call) -> ToolResult:
         inside.resolved(call, argv),
         writable=bool(call.args.get("writable", True)),
         timeout_s=call.args.get("timeout_s"),
-        env={**env, **(repository.QUIET if call.repository else {})},
+        env=env,
         folder=_folder(call),
         heard=call.heard,
     )

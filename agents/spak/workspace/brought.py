@@ -4,7 +4,7 @@ Takes a folder and the settings `[workspace]`; gives names, and opens none of th
 are the files that git tracks, or would track, and that exist: uncommitted and untracked work is included,
 ignored files are not. Repositories below (submodules, clones) are asked in turn. git runs on the host and
 obeys no program of the repository: no filter, hook or monitor, and nothing is fetched. Elsewhere it is all
-but `.spak` and the folders of dependencies. `.git` is brought from the top alone.
+but `.spak` and the folders of dependencies. `.git` is never brought.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ def choose(source: Path, wanted: Wanted) -> Brought:
         _add(names, path)
     for path in _asked_for(source, wanted.bring):
         _add(names, path)
-    if _is_folder(source / GIT):
-        names[GIT] = _all(source / GIT)
     shown = tuple(path for path in ignored if _named(path, wanted.readonly) and _is_folder(source / path))
     scratch = tuple(path for path in ignored if path not in shown and _named(path, wanted.scratch))
     scratch = tuple(path for path in scratch if _is_folder(source / path) and not _holds(names, path))
@@ -198,15 +196,6 @@ def _asked_for(source: Path, patterns: tuple[str, ...]) -> Iterator[str]:
     for pattern in patterns:
         for found in sorted(source.glob(pattern)):
             yield from (path for path, _ in _walk(source, str(found.relative_to(source))))
-
-
-def _all(folder: Path) -> Names:
-    """Everything below a folder."""
-    with os.scandir(folder) as entries:
-        return {
-            entry.name: _all(Path(entry.path)) if entry.is_dir(follow_symlinks=False) else None
-            for entry in entries
-        }
 
 
 def unreadable(path: str) -> RunError:

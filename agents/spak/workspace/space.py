@@ -26,10 +26,12 @@ from spak.cancel import Cancel
 from spak.errors import BugError, RunError, UsageError, UserError
 from spak.files.disk import SYNC_EACH, Disk, nothing, typed
 from spak.ports import Blobs
+from spak.repository.scratch import GIT
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
 from spak.workspace.brought import USUAL, Wanted
 from spak.workspace.copied import Copied
+from spak.workspace.git_files import GitPlaces
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets
@@ -55,9 +57,8 @@ _NOTHING = Node("d", 0)
 
 
 class Workspace:
-    """One folder, one store. `wait_s` is how long to wait for a tool that has outlived its runner; `travels`:
-    the runner pushes each root before the ledger names it, for hosts that share no disk. `in_place`: the
-    folder is somebody's own and no copy."""
+    """One folder, one store. `wait_s`: for a tool that has outlived its runner. `travels`: the runner pushes
+    each root before the ledger names it, for hosts that share no disk. `in_place`: the folder is no copy."""
 
     def __init__(
         self,
@@ -77,7 +78,8 @@ class Workspace:
         self._bounds = bounds or Bounds()
         self._scanner = Scanner(self._store, self._disk, self._bounds)
         self._lock = WorkspaceLock(Path(store), wait_s)
-        self._skip = copying.skipped(self.directory, Path(store))
+        self.ours = copying.skipped(self.directory, Path(store))  # names at the top that no job sees
+        self._skip = self.ours | (frozenset() if in_place else {GIT})
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
@@ -91,9 +93,9 @@ class Workspace:
         return self._disk.fsyncs
 
     @property
-    def ours(self) -> frozenset[str]:
-        """Names at the top of the folder that are no part of it: where runs are kept."""
-        return self._skip
+    def git(self) -> GitPlaces:
+        """Its files as git has them, and where its repositories are."""
+        return GitPlaces(self._store, self.directory, self.begun)
 
     @property
     def secrets(self) -> Secrets:

@@ -1,0 +1,67 @@
+"""The two repositories of a run: the scratch one that its jobs see, and the bare one that holds its commits.
+
+Takes the workspace, the rules and what recognises secrets; gives a tool the run's Commits, and sees to it
+before each job that the scratch repository is there. A folder that the run works in itself (`in_place`) keeps
+its own `.git`, which jobs only read. It decides nothing: what is in a commit is `spak.repository`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spak.cancel import Token
+from spak.errors import RunError
+from spak.kernel.rules import Rules
+from spak.repository import scratch
+from spak.repository.commits import Commits, Files
+from spak.repository.git import Git
+from spak.runner.secret_guard import SecretGuard
+from spak.workspace import Workspace
+
+
+class Repositories:
+    """For one workspace, as long as a process works in it."""
+
+    def __init__(self, workspace: Workspace, rules: Rules, guard: Callable[[], SecretGuard]) -> None:
+        self._workspace, self._rules, self._guard = workspace, rules, guard
+        self._log = b""
+
+    def commits(self, last: str, cancel: Token) -> Commits:
+        """The run's commits; `last` is the call of the last one."""
+        place = self._workspace.git.repository
+        return Commits(place, last, self._files, self._secret, lambda: not cancel.is_set())
+
+    def before_job(self) -> None:
+        """The scratch repository in its place. Raises: RunError `git.*`, `workspace.*`."""
+        place, git = self._workspace, self._workspace.git
+        if place.in_place:
+            return
+        if not scratch.ready(place.directory, git.aside):
+            begun = git.files(self._rules.r3)
+            try:
+                scratch.begin(place.directory, git.making, begun, git.read, self._secret, self._past)
+            except RunError as error:
+                if error.code != "git.missing":  # then the jobs have none either
+                    raise
+        self._log = scratch.log_of(place.directory)
+
+    def after_job(self) -> str:
+        """What to say of a step that committed in the scratch repository; mostly nothing."""
+        if self._workspace.in_place:
+            return ""
+        return scratch.note(self._log, scratch.log_of(self._workspace.directory))
+
+    def put_aside(self, *, ended: bool) -> None:
+        """The process stops: no git of a person obeys what a job wrote."""
+        if not self._workspace.in_place and self._workspace.directory.is_dir():
+            scratch.put_aside(self._workspace.directory, self._workspace.git.aside, ended=ended)
+
+    def _secret(self, path: str, data: bytes) -> bool:
+        return self._guard().is_secret(path, data)
+
+    def _past(self, git: Git) -> str:
+        return ""
+
+    def _files(self) -> Files:
+        git = self._workspace.git
+        return Files(git.folder, git.files(), git.files(self._rules.r3), git.read)
