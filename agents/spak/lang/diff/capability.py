@@ -75,12 +75,10 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table. `says` is the sentence about a loss, with the fields of a Capability; `kind` is
-    that of its Capabilities."""
+    """A row of the table. `says` is the sentence about what loosens, with the fields of a Capability; `kind`
+    is that of its Capabilities."""
 
     kind: str
-    loosens: str
-    """What of this kind counts as loosening, for people."""
     says: str
     found: Callable[[Sides], Iterable[Capability]]
 
@@ -118,7 +116,7 @@ def _short(value: Any) -> str:
 
 def _by_facts(
     kind: str,
-    held: Callable[[View, Catalog | None], Iterator[facts.Fact]],
+    held: facts.Held,
     widens: Callable[[Met], bool | None],
 ) -> Callable[[Sides], Iterator[Capability]]:
     """Compare what each spec has of a kind, fact by fact."""
@@ -277,9 +275,10 @@ def _steps(sides: Sides) -> Iterator[Capability]:
                 last = max(last, place[other])
 
 
-def _grounds(kind: str, asks: bool) -> Callable[[Sides], Iterator[Capability]]:
-    """What judgements go by: questions, or all else. What is new counts where it sets a variable that was
-    read already."""
+def _grounds(kind: str) -> Callable[[Sides], Iterator[Capability]]:
+    """What judgements go by: questions (`prompt`), or all else. What is new counts where it sets a variable
+    that was read already."""
+    asks = kind == "prompt"
 
     def found(sides: Sides) -> Iterator[Capability]:
         after, known = judges.grounds(sides.new, sides.catalog), set()
@@ -307,20 +306,21 @@ def _path(place: tuple[str, str, str]) -> str:
 
 def _protected(sides: Sides) -> Iterator[Capability]:
     """Paths that patches may not change; a patch step that is new is held to what others of the spec were."""
-    usual = [one for task in sides.old.tasks.values() for one in _all_kept(task.steps.values(), sides)]
+    before = {
+        (owner, name): _kept(step)
+        for owner, task in sides.old.tasks.items()
+        for name, step in task.steps.items()
+        if _patches(step, sides.catalog)
+    }
+    usual = [path for kept in before.values() for path in kept]
     came = {other: name for name, other in sides.pairs.items()}
     for name, task in sides.new.tasks.items():
-        old = sides.old.tasks[came[name]].steps if name in came else {}
-        source = (
-            {other: step for step, other in sides.steps(sides.old.tasks[came[name]], task).items()}
-            if name in came
-            else {}
-        )
-        for step in task.steps.values():
+        old = sides.old.tasks.get(came.get(name, ""))
+        was = {other: step for step, other in sides.steps(old, task).items()} if old is not None else {}
+        for key, step in task.steps.items():
             if not _patches(step, sides.catalog):
                 continue
-            was = old.get(source.get(step.name, ""))
-            wanted = _kept(was) if was is not None and _patches(was, sides.catalog) else usual
+            wanted = before.get((came.get(name, ""), was.get(key, "")), usual)
             path = f"tasks/{name}/steps/{step.name}"
             for one in _uncovered(wanted, _kept(step)):
                 yield Capability("protect", "lost", path, one, widens=True)
@@ -335,21 +335,11 @@ def _patches(step: StepView, catalog: Catalog | None) -> bool:
     return "protect" in entry.schema.get("properties", {}) if entry is not None else tool == "apply_patch"
 
 
-def _all_kept(steps: Iterable[StepView], sides: Sides) -> Iterator[str]:
-    for step in steps:
-        if _patches(step, sides.catalog):
-            yield from _kept(step)
-
-
 def _kept(step: StepView) -> list[str]:
     part = step.parts.get("protect")
-    if part is None:
-        return []
-    return [source_of(item) if not isinstance(item, ast.Text) else item.value for item in _items(part.node)]
-
-
-def _items(node: Any) -> tuple[Any, ...]:
-    return node.items if isinstance(node, ast.ListValue) else (node,)
+    node = part.node if part is not None else ()
+    items = node.items if isinstance(node, ast.ListValue) else (node,) if part is not None else ()
+    return [item.value if isinstance(item, ast.Text) else source_of(item) for item in items]
 
 
 def _uncovered(wanted: Iterable[str], given: Iterable[str]) -> list[str]:
@@ -366,42 +356,32 @@ def _parts(path: str) -> list[str]:
 
 # ---- the table -----------------------------------------------------------------------------------------
 
+
+def _row(kind: str, says: str, held: facts.Held, widens: Callable[[Met], bool | None]) -> Row:
+    return Row(kind, says, _by_facts(kind, held, widens))
+
+
 TABLE: tuple[Row, ...] = (
-    Row("way", "a way from START to an end that loses a judge, a condition or a deciding step",
-        "{name} without {before}", _ways),
-    Row("step", "a step that decides its task, or that a judgement rests on: gone, ignored, before a write",
-        "step {name} no longer decides{where}", _steps),
-    Row("prompt", "another prompt, GOAL or prediction for a question whose answer a condition reads",
-        "the question {name}, whose answer a condition reads, is another", _grounds("prompt", True)),
-    Row("evidence", "another command, path or default in what a judgement reads, a check, a deciding program",
-        "a judgement goes by {name}{where}, which is another", _grounds("evidence", False)),
-    Row("judgement", "a condition, check or rule of measurement that is gone or asks for less",
-        "{name}{where} judges less{change}", _by_facts("judgement", facts.judgements, _judges_less)),
-    Row("validator", "a VALIDATOR that is gone", "VALIDATOR{where} judges less{change}",
-        _by_facts("validator", facts.validators, _lost)),
-    Row("protect", "a path that patches may change now",
-        "patches may change {name}{where}, which was protected", _protected),
-    Row("axiom", "an axiom that is gone", "the axiom is gone: {name}",
-        _by_facts("axiom", facts.axioms, _lost)),
-    Row("policy", "a POLICY that is gone", "POLICY{change} forbids less",
-        _by_facts("policy", facts.policy, _lost)),
-    Row("level", "a higher LEVEL, or none", "LEVEL rises{change}", _by_facts("level", facts.level, _higher)),
-    Row("mode", "a MODE that stops less often, or none", "{name}{change} stops less often",
-        _by_facts("mode", facts.modes, _mode)),
-    Row("approvals", "APPROVALS ask: what was denied may be signed for",
-        "what was denied may be approved by a person", _by_facts("approvals", facts.approvals, _asks)),
-    Row("sandbox", "a weaker SANDBOX", "the sandbox is weaker{change}",
-        _by_facts("sandbox", facts.sandbox, _weaker)),
-    Row("network", "a host, or a tool that reaches hosts", "requests may reach {name}{where}",
-        _by_facts("network", facts.network, _gained)),
-    Row("tool", "a tool, or its arguments left to a plan", "the tool {name} may be called{where}{change}",
-        _by_facts("tool", facts.tools, _planned)),
-    Row("budget", "a higher limit, or none", "the limit {name}{where} is higher{change}", _limits_found),
-    Row("backend", "another model", "another model answers{change}",
-        _by_facts("backend", facts.backend, _unknown)),
-    Row("proposer", "another PROPOSER", "another proposer plans{where}{change}",
-        _by_facts("proposer", facts.proposers, _unknown)),
-)  # fmt: skip
+    Row("way", "{name} without {before}", _ways),
+    Row("step", "step {name} no longer decides{where}", _steps),
+    Row("prompt", "the question {name}, whose answer a condition reads, is another", _grounds("prompt")),
+    Row("evidence", "a judgement goes by {name}{where}, which is another", _grounds("evidence")),
+    _row("judgement", "{name}{where} judges less{change}", facts.judgements, _judges_less),
+    _row("validator", "VALIDATOR{where} judges less{change}", facts.validators, _lost),
+    Row("protect", "patches may change {name}{where}, which was protected", _protected),
+    _row("axiom", "the axiom is gone: {name}", facts.axioms, _lost),
+    _row("policy", "POLICY{change} forbids less", facts.policy, _lost),
+    _row("level", "LEVEL rises{change}", facts.level, _higher),
+    _row("mode", "{name}{change} stops less often", facts.modes, _mode),
+    _row("approvals", "what was denied may be approved by a person", facts.approvals, _asks),
+    _row("sandbox", "the sandbox is weaker{change}", facts.sandbox, _weaker),
+    _row("network", "requests may reach {name}{where}", facts.network, _gained),
+    _row("tool", "the tool {name} may be called{where}{change}", facts.tools, _planned),
+    Row("budget", "the limit {name}{where} is higher{change}", _limits_found),
+    _row("backend", "another model answers{change}", facts.backend, _unknown),
+    _row("proposer", "another proposer plans{where}{change}", facts.proposers, _unknown),
+)
+"""Of each kind what counts: gone, asked less, weaker, higher or none; what is only another is not known."""
 
 
 # ---- inputs --------------------------------------------------------------------------------------------

@@ -6,15 +6,17 @@ is compared with the limit that then holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from spak.lang import settings
 from spak.lang.catalog import Catalog
-from spak.lang.diff.view import StepView, TaskView, View
+from spak.lang.diff.view import Part, TaskView, View
 
 RULES = ("metric", "better", "margin_percent", "evidence", "max_pairs")
 """Keys of RULE that say when a measurement counts; the others are budgets."""
+SPENT_BY_PROPOSERS = ("tokens", "block")
+"""Options of a PROPOSER that limit what it uses up."""
 
 
 class Fact(NamedTuple):
@@ -25,9 +27,25 @@ class Fact(NamedTuple):
     value: Any
 
 
-def _setting(made: View, key: str, default: Any = None) -> Any:
-    part = made.settings.get(f"CONFIG/{key}")
-    return part.show() if part is not None else default
+Held = Callable[[View, Catalog | None], Iterator[Fact]]
+"""The facts of one kind."""
+
+
+def config(*keys: str, default: Any = None, case: Callable[[str], Any] | None = None) -> Held:
+    """Settings of CONFIG that are said or have a default, in one case of letters."""
+
+    def held(made: View, catalog: Catalog | None) -> Iterator[Fact]:
+        for key in keys:
+            if (value := _shown(made.settings, f"CONFIG/{key}", default)) is not None:
+                yield Fact("", key, case(str(value)) if case is not None else value)
+
+    return held
+
+
+modes = config("MODE", "AUTO_STEPS")
+approvals = config("APPROVALS", default=settings.APPROVALS[0], case=str.lower)
+sandbox = config("SANDBOX", default=settings.SANDBOXES[0], case=str.upper)
+backend = config("BACKEND")
 
 
 def level(made: View, catalog: Catalog | None) -> Iterator[Fact]:
@@ -36,31 +54,27 @@ def level(made: View, catalog: Catalog | None) -> Iterator[Fact]:
         yield Fact("", "LEVEL", made.level)
 
 
-def modes(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """MODE and AUTO_STEPS."""
-    for key in ("MODE", "AUTO_STEPS"):
-        if (value := _setting(made, key)) is not None:
-            yield Fact("", key, value)
+def policy(made: View, catalog: Catalog | None) -> Iterator[Fact]:
+    """POLICY."""
+    if "POLICY" in made.settings:
+        yield Fact("", "POLICY", _shown(made.settings, "POLICY"))
 
 
-def approvals(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """APPROVALS."""
-    yield Fact("", "APPROVALS", str(_setting(made, "APPROVALS", settings.APPROVALS[0])).lower())
-
-
-def sandbox(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """SANDBOX."""
-    yield Fact("", "SANDBOX", str(_setting(made, "SANDBOX", settings.SANDBOXES[0])).upper())
+def axioms(made: View, catalog: Catalog | None) -> Iterator[Fact]:
+    """Axioms."""
+    yield from (Fact("", part.node.text.value, part.show()) for part in made.items["axiom"])
 
 
 def network(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """Hosts, and what reaches them."""
-    hosts = _setting(made, "HOSTS", ())
-    for host in hosts if isinstance(hosts, (list, tuple)) else (hosts,):
-        yield Fact("", str(host).lower(), True)
+    """Hosts, and what of tasks reaches them: tools that take an address, `network:` where it is not false."""
+    hosts = _shown(made.settings, "CONFIG/HOSTS", [])
+    yield from (Fact("", str(host).lower(), True) for host in (hosts if isinstance(hosts, list) else [hosts]))
     for name, task in made.tasks.items():
-        for where in _networked(task, catalog):
-            yield Fact(f"tasks/{name}", where, True)
+        found = [tool for tool in sorted(_tools_of(task, catalog)) if _reaches(tool, catalog)]
+        found += [path for path in task.settings if _is_last(path, "network") and _on(task.settings, path)]
+        both = (*task.steps.values(), *task.checks.values())
+        found += [f"{step.name}/network" for step in both if _on(step.parts, "network")]
+        yield from (Fact(f"tasks/{name}", where, True) for where in found)
 
 
 def tools(made: View, catalog: Catalog | None) -> Iterator[Fact]:
@@ -70,41 +84,33 @@ def tools(made: View, catalog: Catalog | None) -> Iterator[Fact]:
         for tool, who in sorted(_tools_of(task, catalog).items()):
             yield Fact(f"tasks/{name}", tool, who)
             everything[tool] = min(who, everything.get(tool, who))
-    for tool, who in sorted(everything.items()):
-        yield Fact("", tool, who)
+    yield from (Fact("", tool, who) for tool, who in sorted(everything.items()))
 
 
 def budgets(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     """Limits, with their defaults."""
     for row in settings.PLACES["budget"].values():
-        yield Fact("", row.key, _setting(made, f"BUDGET/{row.key}", row.default))
-    retries = _setting(made, "RETRIES", settings.PLACES["config"]["RETRIES"].default)
-    for key in SPENT_BY_PROPOSERS:
-        if (value := _setting(made, f"PROPOSER/{key}")) is not None:
-            yield Fact("", f"PROPOSER {key}", value)
+        yield Fact("", row.key, _shown(made.settings, f"CONFIG/BUDGET/{row.key}", row.default))
+    yield from (Fact("", *one) for one in _spent(made.settings, "CONFIG/"))
+    retries = _shown(made.settings, "CONFIG/RETRIES", settings.PLACES["config"]["RETRIES"].default)
     for name, task in made.tasks.items():
-        for key, value in _limits(task, retries):
-            yield Fact(f"tasks/{name}", key, value)
-
-
-SPENT_BY_PROPOSERS = ("tokens", "block")
-"""Options of a PROPOSER that limit what it uses up."""
+        yield from (Fact(f"tasks/{name}", *one) for one in _limits(task, retries))
 
 
 def _limits(task: TaskView, retries: Any) -> Iterator[tuple[str, Any]]:
-    part = task.settings.get("RETRIES")
-    yield "RETRIES", part.show() if part is not None else retries
+    yield "RETRIES", _shown(task.settings, "RETRIES", retries)
     yield from ((key, value) for key, value in rule(task) if key not in RULES)
-    for key in SPENT_BY_PROPOSERS:
-        part = task.settings.get(f"PROPOSER/{key}")
-        if part is not None:
-            yield f"PROPOSER {key}", part.show()
+    yield from _spent(task.settings, "")
     for step in task.steps.values():
-        poll = step.parts.get("poll")
-        given = poll.show() if poll is not None else None
-        if isinstance(given, dict):
+        if isinstance(given := _shown(step.parts, "poll"), dict):
             for row in settings.PLACES["poll"].values():
                 yield f"{step.name} poll {row.key}", given.get(row.key, row.default)
+
+
+def _spent(parts: Mapping[str, Part], place: str) -> Iterator[tuple[str, Any]]:
+    for key in SPENT_BY_PROPOSERS:
+        if (value := _shown(parts, f"{place}PROPOSER/{key}")) is not None:
+            yield f"PROPOSER {key}", value
 
 
 def rule(task: TaskView) -> Iterator[tuple[str, Any]]:
@@ -117,63 +123,36 @@ def rule(task: TaskView) -> Iterator[tuple[str, Any]]:
             yield row.key, row.default
 
 
-def backend(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """BACKEND."""
-    if (value := _setting(made, "BACKEND")) is not None:
-        yield Fact("", "BACKEND", value)
-
-
 def proposers(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     """PROPOSER of the agent and of tasks."""
-    if (value := _setting(made, "PROPOSER")) is not None:
-        yield Fact("", "PROPOSER", value)
+    yield from config("PROPOSER")(made, catalog)
     for name, task in made.tasks.items():
         if "PROPOSER" in task.settings:
-            yield Fact(f"tasks/{name}", "PROPOSER", task.settings["PROPOSER"].show())
+            yield Fact(f"tasks/{name}", "PROPOSER", _shown(task.settings, "PROPOSER"))
 
 
 def validators(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     """VALIDATOR of tasks with its options."""
     for name, task in made.tasks.items():
-        validator = task.settings.get("VALIDATOR")
-        if validator is not None and validator.show() is not None:
-            options = {
-                path.removeprefix("VALIDATOR/"): part.show()
-                for path, part in task.settings.items()
-                if path.startswith("VALIDATOR/")
-            }
-            yield Fact(f"tasks/{name}", "VALIDATOR", {"name": validator.show(), "options": options})
+        if (validator := _shown(task.settings, "VALIDATOR")) is not None:
+            paths = [path for path in task.settings if path.startswith("VALIDATOR/")]
+            options = {path.removeprefix("VALIDATOR/"): task.settings[path].show() for path in paths}
+            yield Fact(f"tasks/{name}", "VALIDATOR", {"name": validator, "options": options})
 
 
 def judgements(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     """Rules of measurement, conditions, checks."""
     for name, task in made.tasks.items():
-        for key, value in rule(task):
-            if key in RULES:
-                yield Fact(f"tasks/{name}", key, value)
-        for kind, part in task.conditions.items():
-            yield Fact(f"tasks/{name}", kind, part.show())
-        for check in task.checks.values():
-            yield Fact(f"tasks/{name}", f"check {check.name}", check.kind)
-
-
-def axioms(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """Axioms."""
-    for part in made.items["axiom"]:
-        yield Fact("", part.node.text.value, part.show())
-
-
-def policy(made: View, catalog: Catalog | None) -> Iterator[Fact]:
-    """POLICY."""
-    if "POLICY" in made.settings:
-        yield Fact("", "POLICY", made.settings["POLICY"].show())
+        found = [(key, value) for key, value in rule(task) if key in RULES]
+        found += [(kind, part.show()) for kind, part in task.conditions.items()]
+        found += [(f"check {check.name}", check.kind) for check in task.checks.values()]
+        yield from (Fact(f"tasks/{name}", *one) for one in found)
 
 
 def _tools_of(task: TaskView, catalog: Catalog | None) -> dict[str, str]:
     """The tools that a task may use, by name: `plan` where TOOLS lets a plan choose it, else `step`."""
-    listed = task.settings.get("TOOLS")
-    shown = listed.show() if listed is not None else ()
-    chosen = [name for name in shown if isinstance(name, str)] if isinstance(shown, list) else []
+    listed = _shown(task.settings, "TOOLS")
+    chosen = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     steps = (*task.steps.values(), *task.checks.values())
     fixed = [step.kind.removeprefix("tool.") for step in steps if step.kind.startswith("tool.")]
     found: dict[str, str] = {}
@@ -184,18 +163,20 @@ def _tools_of(task: TaskView, catalog: Catalog | None) -> dict[str, str]:
     return found
 
 
-def _networked(task: TaskView, catalog: Catalog | None) -> Iterator[str]:
-    """What of a task reaches other hosts: tools that take an address, `network:` where it is not false."""
-    for tool in sorted(_tools_of(task, catalog)):
-        entry = catalog.tool(tool) if catalog is not None else None
-        known = entry.schema.get("properties", {}) if entry is not None else {}
-        if tool.startswith("http") or "url" in known or "host" in known:
-            yield tool
-    for path, part in task.settings.items():
-        if path.rpartition("/")[2] == "network" and part.show() not in (False, None):
-            yield path
-    steps: tuple[StepView, ...] = (*task.steps.values(), *task.checks.values())
-    for step in steps:
-        option = step.parts.get("network")
-        if option is not None and option.show() not in (False, None):
-            yield f"{step.name}/network"
+def _reaches(tool: str, catalog: Catalog | None) -> bool:
+    entry = catalog.tool(tool) if catalog is not None else None
+    known = entry.schema.get("properties", {}) if entry is not None else {}
+    return tool.startswith("http") or "url" in known or "host" in known
+
+
+def _shown(parts: Mapping[str, Part], path: str, default: Any = None) -> Any:
+    part = parts.get(path)
+    return part.show() if part is not None else default
+
+
+def _on(parts: Mapping[str, Part], path: str) -> bool:
+    return _shown(parts, path) not in (False, None)
+
+
+def _is_last(path: str, key: str) -> bool:
+    return path.rpartition("/")[2] == key
