@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
-from xml.sax.saxutils import escape as xml_escape
-from xml.sax.saxutils import quoteattr
 
 from spak.outer.experiments.model import Cell, Done, cells
 from spak.outer.experiments.summary import UNTESTED, Comparison, Report, SpecRow
-from spak.runner.views.junit import NO_XML
+from spak.runner.views.junit import attr, element, output, testcase
 
 MARK = {"pass": "+", "fail": "-", "void": "?", "missing": "."}
 WORDS = {
@@ -111,12 +109,11 @@ def junit(report: Report, address: Callable[[str], str] = str) -> str:
         tests += [_verdict_test(verdicts[spec])] if spec in verdicts else []
         failures, errors = (sum(f"<{tag} " in test for test in tests) for tag in ("failure", "error"))
         parts.append(
-            f"<testsuite name={_attr(spec)} tests={_attr(len(tests))} failures={_attr(failures)} "
-            f"errors={_attr(errors)}>"
+            f'<testsuite name={attr(spec)} tests="{len(tests)}" failures="{failures}" errors="{errors}">'
         )
         parts += [*tests, "</testsuite>"]
     if report.halted:
-        error = _red(_opening(report.experiment, "stopped", 0.0), "error", report.stopped, "")
+        error = testcase(report.experiment, "stopped", 0, element("error", "stopped", report.stopped))
         parts.append(f'<testsuite name="stopped" tests="1" failures="0" errors="1">{error}</testsuite>')
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
@@ -179,45 +176,21 @@ def _boxes(report: Report, case: str, spec: str, address: Callable[[str], str]) 
 
 
 def _testcase(cell: Cell, done: Done | None, address: Callable[[str], str], compared: bool) -> str:
-    seconds = 0.0 if done is None else done.ms / 1000
-    opening = _opening(cell.spec, f"{cell.case}#{cell.k + 1}", seconds)
-    if done is not None and done.outcome == "pass":
-        return f"{opening}/>"
     outcome = "missing" if done is None else done.outcome
     body = "" if done is None else f"run {address(done.run)}\n{done.why}"
-    if compared:
-        return _green(opening, f"{outcome}\n{body}")
-    why = "missing" if done is None else done.why.partition("\n")[0][:200]
-    return _red(opening, "failure" if outcome == "fail" else "error", why, body)
+    inside = ""
+    if compared and outcome != "pass":
+        inside = output(f"{outcome}\n{body}")
+    elif outcome != "pass":
+        why = "missing" if done is None else done.why.partition("\n")[0][:200]
+        inside = element("failure" if outcome == "fail" else "error", outcome, body, why)
+    return testcase(cell.spec, f"{cell.case}#{cell.k + 1}", 0 if done is None else done.ms, inside)
 
 
 def _verdict_test(found: Comparison) -> str:
-    opening = _opening(found.candidate, "verdict", 0.0)
-    first, *more = verdict(found)
-    body = "\n".join([first, *more])
-    if found.ok:
-        return _green(opening, body)
-    return _red(opening, "failure", first, body)
-
-
-def _opening(spec: str, name: str, seconds: float) -> str:
-    return f"<testcase classname={_attr(spec)} name={_attr(name)} time={_attr(seconds)}"
-
-
-def _green(opening: str, output: str) -> str:
-    return f"{opening}><system-out>{_inside(output)}</system-out></testcase>"
-
-
-def _red(opening: str, tag: str, message: str, body: str) -> str:
-    return f"{opening}><{tag} message={_attr(message)}>{_inside(body)}</{tag}></testcase>"
-
-
-def _inside(text: str) -> str:
-    return xml_escape(text.translate(NO_XML))
-
-
-def _attr(value: object) -> str:
-    return quoteattr(str(value).translate(NO_XML))
+    body = "\n".join(verdict(found))
+    inside = output(body) if found.ok else element("failure", found.verdict, body)
+    return testcase(found.candidate, "verdict", 0, inside)
 
 
 def _marks(report: Report, case: str, spec: str) -> str:

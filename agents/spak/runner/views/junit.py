@@ -1,4 +1,7 @@
-"""A run as JUnit XML, for CI: a test for each time that a step ended, and one for the whole run. Pure."""
+"""A run as JUnit XML, for CI: a test for each time that a step ended, and one for the whole run. Pure.
+
+Its parts (`testcase`, `element`, `output`, `attr`) also make the report of an experiment.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from spak.records import Kind, Record
 from spak.runner.blobs import expand
 from spak.runner.views import causes
 
-NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
+_NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 """Characters that XML cannot hold. Source: XML 1.0, section 2.2."""
 FAILED = frozenset({"fail", "timeout"})
 """Signals with which a task did not do what it was to do."""
@@ -51,18 +54,18 @@ def junit(name: str, records: Iterable[Record], url: str = "", blobs: Blobs | No
     cause = trail.sentence() if visits else ""  # whoever may not see the text gets no routes and no cause
     good = state == "succeeded"
     cases = [
-        _case(
-            name, test, ms, "" if not failed else _output(why) if good else _element("failure", failed, why)
+        testcase(
+            name, test, ms, "" if not failed else output(why) if good else element("failure", failed, why)
         )
         for test, ms, failed, why in visits
     ]
     failures = 0 if good else sum(bool(failed) for _, _, failed, _ in visits) + (state == "failed")
     errors = int(state not in ("succeeded", "failed"))
     about = "\n".join(filter(None, (codes or state, cause, url)))
-    whole = _element("error" if errors else "failure", state, about)
-    cases.append(_case(name, "the run", last - first, (_output(url) if url else "") if good else whole))
+    whole = element("error" if errors else "failure", state, about)
+    cases.append(testcase(name, "the run", last - first, (output(url) if url else "") if good else whole))
     head = (
-        f'<testsuite name={_attr(name)} tests="{len(cases)}" failures="{failures}" errors="{errors}" '
+        f'<testsuite name={attr(name)} tests="{len(cases)}" failures="{failures}" errors="{errors}" '
         f'time="{(last - first) / 1000:.3f}">'
     )
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", head, *cases]
@@ -89,23 +92,26 @@ def _last_lines(out: Any, blobs: Blobs | None) -> str:
     return "\n".join(str(out).strip().splitlines()[-LAST_LINES:])[-LAST_LETTERS:]
 
 
-def _case(name: str, task: str, ms: int, inside: str) -> str:
-    return f'<testcase classname={_attr(name)} name={_attr(task)} time="{ms / 1000:.3f}">{inside}</testcase>'
+def testcase(name: str, task: str, ms: int, inside: str) -> str:
+    """A test of the class `name`, with what is inside of it."""
+    return f'<testcase classname={attr(name)} name={attr(task)} time="{ms / 1000:.3f}">{inside}</testcase>'
 
 
-def _element(kind: str, type_: str, text: str) -> str:
-    """The first line as the message, the whole as the text."""
-    message = text.partition("\n")[0]
-    return f"<{kind} type={_attr(type_)} message={_attr(message)}>{_text(text)}</{kind}>"
+def element(kind: str, type_: str, text: str, message: str = "") -> str:
+    """A failure or an error; the message is the first line of the text, unless there is another."""
+    message = message or text.partition("\n")[0]
+    return f"<{kind} type={attr(type_)} message={attr(message)}>{_text(text)}</{kind}>"
 
 
-def _output(text: str) -> str:
+def output(text: str) -> str:
+    """What a test said."""
     return f"<system-out>{_text(text)}</system-out>"
 
 
 def _text(text: str) -> str:
-    return escape(text.translate(NO_XML))
+    return escape(text.translate(_NO_XML))
 
 
-def _attr(text: str) -> str:
-    return quoteattr(text.translate(NO_XML))
+def attr(text: str) -> str:
+    """A value of an attribute, in quotes."""
+    return quoteattr(text.translate(_NO_XML))
