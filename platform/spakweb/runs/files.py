@@ -100,7 +100,13 @@ def content(run: Run, file: RunFile) -> bytes:
 def read(run: Run, path: str) -> bytes | None:
     """The bytes of a file; None when there is none that may be read."""
     file = find(run, path)
-    return None if file is None else content(run, file)
+    data = b"" if file is None else content(run, file)
+    return None if file is None or holds_secret(path, data) else data
+
+
+def holds_secret(path: str, data: bytes) -> bool:
+    """Whether its contents make it a file of secrets, as they do for a job."""
+    return which.may_hold_at(path) and bool(which.finds(path, data))
 
 
 def as_text(data: bytes) -> str | None:

@@ -140,26 +140,25 @@ def decide(user: Any, row: Branch, *, yes: bool, signed: str = "") -> Branch:
 
 
 def offered(user: Any, run: Run) -> dict[str, Any]:
-    """What the page of a run says of branches; nothing for a run that began from no source."""
-    if not RunSource.objects.filter(run=run).exists():
-        return {}
+    """What the page of a run says of what would leave, and of branches for a run that began from a source."""
     held, found = "", None
     try:
-        barrier(run)
         found = leaving.of(run)
+        barrier(run)
         leaving.must_fit(found, found.digest)
     except Refused as why:
         held = why.message
-    except UserError as why:
-        held = f"{why.message}."
+    except (UserError, OSError, ValueError) as error:
+        held = f"{files.problem(error)}."
+    shown = {"leaving": found, "leaving_rows": [] if found is None else leaving.rows(found)}
+    if not RunSource.objects.filter(run=run).exists():
+        return shown
     may_ask, may_approve = access.can_each(user, run, "run.branch", "run.approve")
     rows = Branch.objects.filter(run=run).select_related("asked_by", "decided_by")
-    return {
+    return shown | {
         "from_source": True,
         "branches": [(row, PILLS[row.state]) for row in rows],
         "held": held,
-        "leaving": found,
-        "leaving_rows": [] if found is None else leaving.rows(found),
         "may_ask": may_ask,
         "may_approve": may_approve,
         "branch_name": f"{PREFIX}{run.key}",

@@ -26,8 +26,10 @@ _ORDER = (Class.RUNS, Class.SECRET, Class.ODD, Class.CHECKS, Class.ORDINARY, Cla
 
 
 def of(run: Run) -> Leaving:
-    """What the run changed, as the door has it. Raises: UserError when its files cannot be read."""
-    return _leaving(run.key, *files.roots(run))
+    """What the run changed, as the door has it. Raises: UserError, OSError, ValueError when its
+    files cannot be read."""
+    before, now = files.roots(run)
+    return _leaving(run.key, before, now) if now else Leaving("", "", ())
 
 
 @lru_cache(maxsize=16)

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from spakweb.runs import actions, files
 from spakweb.runs.models import Run
+from spakweb.runs.pages import workspace
 from spakweb.specs.actions import create_spec
 from spakweb.worker import execute
 
@@ -31,10 +32,12 @@ task Work {
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
 BROUGHT = {
     "src/a.py": b"one\n", "old.txt": b"old", "pic.png": PNG, "secrets/key.pem": b"PRIVATE",
     ".env": b"K=hidden",
-    "icon.svg": b"<svg onload=alert(1)>", "data.bin": b"\0\1", "名前/<i>ü.txt": b"any script",
+    "icon.svg": b"<svg onload=alert(1)>", "data.bin": b"\0\1",
+    "notes.txt": f"db_password: {TOKEN}\n".encode(), "名前/<i>ü.txt": b"any script",
     "turned\u202etxt.py": b"x", "odd.png": b"<html>no picture</html>",
 }  # fmt: skip
 
@@ -78,7 +81,7 @@ def test_all_files_are_listed_while_it_waits(waits: Run, page: Callable[..., str
         "made.txt": "new", "src/a.py": "changed", "old.txt": "removed"
     }  # fmt: skip
     text = page(run)
-    assert "11 files, 3 changed since it began" in text
+    assert "12 files, 3 changed since it began" in text
     for name in ("made.txt", "a.py", "名前", "&lt;i&gt;ü.txt", "What changed", "made &lt;b&gt;here"):
         assert name in text, name
     assert "\u202e" not in text and "K=hidden" not in text
@@ -139,3 +142,20 @@ def test_a_fork_shows_the_files_that_it_took_over(waits: Run, cast: Any, page: C
     assert files.files_of(fork) == files.files_of(run)
     assert files.read(fork, "src/a.py") == b"two"
     assert "What changed" in page(fork)
+
+
+def test_a_file_that_holds_a_secret_is_not_shown(cast: Any, waits: Run, page: Callable[..., str]) -> None:
+    advance(waits)
+    shown = page(waits, f"&file={files.key_of('notes.txt')}")
+    assert "By its contents this is a file of secrets" in shown and TOKEN not in shown
+    address = reverse("spak-run-artifact", args=[waits.team.slug, waits.key, files.key_of("notes.txt")])
+    assert cast.client("vera").get(address).status_code == 404
+    with zipfile.ZipFile(io.BytesIO(workspace.as_zip(waits, everything=True).getvalue())) as archive:
+        assert "notes.txt" not in archive.namelist() and "src/a.py" in archive.namelist()
+
+
+def test_the_page_and_the_zip_say_what_would_run_by_itself(waits: Run, page: Callable[..., str]) -> None:
+    run = advance(waits)
+    assert "A made.txt" in page(run) and "prose: it is read" in page(run)
+    with zipfile.ZipFile(io.BytesIO(workspace.as_zip(run).getvalue())) as archive:
+        assert b"A made.txt  prose: it is read" in archive.comment

@@ -19,12 +19,15 @@ from spakweb.runs import files
 from spakweb.runs.models import Run
 from spakweb.runs.pages import record_parts
 from spakweb.runs.unsafe_text import reveal
+from spakweb.sources import leaving
 
 MOST = 2_000
 """Files that a page lists."""
 MOST_ZIPPED, ZIP_BYTES = 10_000, 256 << 20
 RENAMED = "spak-renamed.json"
 """Files of one zip, and their bytes unpacked."""
+MOST_COMMENT = 65_535
+"""Bytes of a zip's comment."""
 SHOWN = 256 * 1024
 """Characters of a file that a page shows; the download has all."""
 
@@ -58,6 +61,8 @@ def opened_file(run: Run, path: str) -> dict[str, Any] | None:
     if not found.readable:
         return shown
     data = files.content(run, found)
+    if files.holds_secret(path, data):
+        return {**shown, "kind": "secret"}
     text = files.as_text(data)
     if text is not None:
         return {**shown, "kind": "text", "text": text[:SHOWN], "cut": len(text) > SHOWN}
@@ -66,8 +71,9 @@ def opened_file(run: Run, path: str) -> dict[str, Any] | None:
 
 def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
     """What the run made or changed, or all its files, as one zip; its best candidates are in `candidates/`.
-    Files of secrets are left out. Names are such as any system can write (spak.portable); RENAMED says what
-    those were called that are not as they were. Raises: Refused `web.run_zip`."""
+    Files of secrets are left out; its comment says what of it would run by itself. Names are such as any
+    system can write (spak.portable); RENAMED says what those were called that are not as they were. Raises:
+    Refused `web.run_zip`."""
     try:
         found = [one for one in files.files_of(run) if one.readable and (everything or one.state)]
         if len(found) > MOST_ZIPPED or sum(one.size for one in found) > ZIP_BYTES:
@@ -78,11 +84,15 @@ def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
         stream = tempfile.SpooledTemporaryFile(max_size=export.IN_MEMORY)  # noqa: SIM115  closed when read
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             names, renamed = Names(), {}
+            archive.comment = leaving.of(run).text().encode()[:MOST_COMMENT]
             for one in found:
+                data = files.content(run, one)
+                if files.holds_secret(one.path, data):
+                    continue
                 name = names.of(one.path)
                 if name != one.path:
                     renamed[name] = reveal(one.path)
-                archive.writestr(zipfile.ZipInfo(name), files.content(run, one))
+                archive.writestr(zipfile.ZipInfo(name), data)
             for item in export.artifacts(run):
                 if item["key"].startswith("blob/"):
                     name = names.fresh(f"candidates/{Path(item['name']).name}")
