@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from git_http_kit import git
+from spak.door import secret_in
 from spak.repository.commits import Commits, Files, follow
 from spak.secrets import which
 from spak.workspace import Workspace
 
 
-def is_secret(path: str, data: bytes) -> bool:
-    """What the names and the contents say."""
+def is_secret(path: str, data: bytes, old: bytes | None = None) -> bool:
+    """What the names and the contents say, with no value that is known."""
+    if old is not None:
+        return which.secret(path) or bool(secret_in(path, data, old, lambda _: False))
     return which.secret(path) or (which.may_hold_at(path) and bool(which.finds(path, data)))
 
 

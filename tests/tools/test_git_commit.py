@@ -260,7 +260,12 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [(".env", "A=b\n"), ("conf/prod.yml", "db_password: hunter22x9\n"), ("docs/notes.txt", f"use {TOKEN}\n")],
+    [
+        (".env", "A=b\n"),
+        ("conf/prod.yml", "db_password: hunter22x9\n"),
+        ("docs/notes.txt", f"use {TOKEN}\n"),
+        ("docs/run.md", "DB_PASSWORD=hunter22x9\n"),
+    ],
 )
 def test_a_file_of_secrets_is_refused_by_name(do: Do, repo: Path, run: RunOf, path: str, text: str) -> None:
     (repo / path).parent.mkdir(exist_ok=True)
@@ -273,9 +278,23 @@ def test_a_file_of_secrets_is_refused_by_name(do: Do, repo: Path, run: RunOf, pa
     assert commit(do).exit == 0 and path not in names(run)
 
 
+def test_a_secret_that_the_base_has_is_no_news(
+    do: Do, repo: Path, begun: list[RunOf], tmp_path: Path
+) -> None:
+    text = 'SECRET_KEY = "hunter22x9-7k"\n'
+    (repo / "settings.py").write_text(text)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "x")
+    begun.append(RunOf(repo, tmp_path / "store"))
+    (repo / "settings.py").write_text(f"{text}DEBUG = False\n")
+    assert commit(do).exit == 0
+
+
 def test_a_message_that_holds_a_secret(do: Do, repo: Path, run: RunOf, monkeypatch: Any) -> None:
     (repo / "a.txt").write_text("two\n")
-    monkeypatch.setattr("commits_kit.is_secret", lambda path, data: not path and b"hunter22" in data)
+    monkeypatch.setattr(
+        "commits_kit.is_secret", lambda path, data, old=None: not path and b"hunter22" in data
+    )
     assert refused(commit(do, "it is hunter22")) == "git_commit.secret"
 
 

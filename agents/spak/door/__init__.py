@@ -20,6 +20,6 @@ It reads contents through what it is given, starts nothing, and knows no law: wh
 """
 
 from spak.door.classes import Class, read_by
-from spak.door.look import Change, Leaving, Node, look
+from spak.door.look import Change, Leaving, Node, look, secret_in
 
-__all__ = ["Change", "Class", "Leaving", "Node", "look", "read_by"]
+__all__ = ["Change", "Class", "Leaving", "Node", "look", "read_by", "secret_in"]

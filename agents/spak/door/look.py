@@ -168,6 +168,19 @@ def look(
     return Leaving(before.digest, after.digest, changes, tuple(blocked))
 
 
+def secret_in(path: str, data: bytes, old: bytes, holds: Callable[[bytes], bool]) -> str:
+    """Why the contents of a file are secret, and were not before; else empty."""
+    if holds(data) and not holds(old):
+        return "it holds a value of a file of secrets"
+    if is_check(path) or not which.NO_SECRETS_BELOW.isdisjoint(path.split("/")):
+        return ""
+    if which.is_code(path.rpartition("/")[2]):
+        found = contents.found_in(data, code=not is_prose(path))
+    else:
+        found = which.finds(path, data)
+    return "it holds what looks like a secret" if found - contents.found_in(old) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Door:
     after: Node
@@ -246,16 +259,7 @@ class _Door:
         data = self.read(after.digest)
         if which.secret(path) and not values.is_public(path, data):
             return "a file of secrets, by its name"
-        old = self._old(before)
-        if self.holds(data) and not self.holds(old):
-            return "it holds a value of a file of secrets"
-        if is_check(path) or not which.NO_SECRETS_BELOW.isdisjoint(path.split("/")):
-            return ""
-        if which.is_code(path.rpartition("/")[2]):
-            found = contents.found_in(data, code=not is_prose(path))
-        else:
-            found = which.finds(path, data)
-        return "it holds what looks like a secret" if found - contents.found_in(old) else ""
+        return secret_in(path, data, self._old(before), self.holds)
 
     def _old(self, before: Node | None) -> bytes:
         known = before is not None and before.kind == "f" and before.size <= MAX_BYTES

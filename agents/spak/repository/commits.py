@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from spak.errors import RunError, UsageError
 from spak.repository import stream
@@ -40,8 +41,12 @@ MOST_NAMED = 3
 HASH = re.compile(r"[0-9a-f]{40}\Z")
 _ABOUT, _SUBMODULE = "spak.json", "160000"
 
-Secret = Callable[[str, bytes], bool]
-"""Whether a path, or what lies there, is of secrets."""
+
+class Secret(Protocol):
+    """Whether a path, or what lies there, is of secrets; with `old`, what lay there before, as the door has
+    it: what was there is no news."""
+
+    def __call__(self, path: str, data: bytes, old: bytes | None = None) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +342,11 @@ class Commits:
         if self._secret("", f"{order.message}\n{order.person.name} {order.person.mail}".encode()):
             raise UsageError("git_commit.secret", "the message holds a secret", "take it out")
         new = [(row, row.after) for row in rows if row.after is not None]
-        secret = [row for row, file in new if self._secret(row.path, files.read(file.digest))]
+        secret = [
+            row
+            for row, file in new
+            if self._secret(row.path, files.read(file.digest), self._before(row, files))
+        ]
         if secret:
             raise UsageError(
                 "git_commit.secret",
@@ -351,6 +360,10 @@ class Commits:
             raise UsageError(
                 "git_commit.link", f"{_named(out)} leads out of the workspace", "make it a link within"
             )
+
+    def _before(self, row: Change, files: Files) -> bytes:
+        old = files.begun.get(row.path)
+        return files.read(old.digest) if old is not None else b""
 
     # ---- the hashes of git -------------------------------------------------------------------------
 

@@ -56,8 +56,8 @@ class Repositories:
         if not self._workspace.in_place and self._workspace.directory.is_dir():
             scratch.put_aside(self._workspace.directory, self._workspace.git.aside, ended=ended)
 
-    def _secret(self, path: str, data: bytes) -> bool:
-        return self._guard().is_secret(path, data)
+    def _secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
+        return self._guard().is_secret(path, data, old)
 
     def _past(self, git: Git) -> str:
         return ""

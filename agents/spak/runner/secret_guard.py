@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spak.datalog.values import Name
+from spak.door import secret_in
 from spak.errors import UserError
 from spak.files import beneath
 from spak.kernel.observed import Malformed, Observed
@@ -194,16 +195,21 @@ class SecretGuard:
         hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
         return Masked(inner, self._workspace.directory, hidden, open=not self._workspace.in_place)
 
-    def is_secret(self, path: str, data: bytes) -> bool:
+    def is_secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
         """Whether a file is one of secrets by its name, by what is in it, or by a value that is known; for an
-        empty path whether a text holds a secret."""
+        empty path whether a text holds a secret. With `old`, what lay there before, as the door has it."""
         if not path:
             found = bool(which.finds("", data))
         elif self._reader.shows(path) or secret_values.is_public(path, data):
             found = False
+        elif old is not None:
+            return which.secret(path) or bool(secret_in(path, data, old, self._holds))
         else:
             found = which.secret(path) or (which.may_hold_at(path) and bool(which.finds(path, data)))
-        return found or (self.redactor is not None and self.redactor.holds(data))
+        return found or self._holds(data)
+
+    def _holds(self, data: bytes) -> bool:
+        return self.redactor is not None and self.redactor.holds(data)
 
     def recordable(self, found: Measurement) -> Measurement:
         """The same; a failed check where a measured file, whose bytes are kept, or a metric's name holds a
