@@ -45,6 +45,6 @@ def test_what_decides_a_task(tmp_path: Path, text: str, code: int, state: str, c
 
 def test_a_linter_that_fails_takes_the_edge_for_fail(tmp_path: Path) -> None:
     (tmp_path / "x.spak").write_text(LINTED)
-    exit_code, document = spak(tmp_path, "run", "x.spak", "--json", "--workspace", ".", "--in-place")
+    exit_code, document = spak(tmp_path, "run", "x.spak", "--json", "--workspace", ".")
     assert (exit_code, document["state"], document["task"]) == (0, "succeeded", "repair")
-    assert (tmp_path / "repaired").exists() and not (tmp_path / "tested").exists()
+    assert [item["name"] for item in document["artifacts"]] == ["repaired"]

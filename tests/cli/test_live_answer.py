@@ -49,15 +49,13 @@ def test_the_last_line_of_a_tool_stands_in_the_status_line(tmp_path: Path) -> No
     )
     step = 'step build: tool.run { cmd: "python slow.py" timeout_s: 20 }'
     (tmp_path / "slow.spak").write_text(f"task Slow {{\n  {step}\n  success: exit_code(build) == 0\n}}\n")
-    seen = on_a_terminal(
-        tmp_path, "run", "slow.spak", "--workspace", "ws", "--in-place", until=b"linking now"
-    )
+    seen = on_a_terminal(tmp_path, "run", "slow.spak", "--workspace", "ws", until=b"linking now")
     assert "linking now" in seen and "10%" not in seen and "\x1b[2J" not in seen and "succeeded" in seen
 
 
 def on_a_terminal(folder: Path, *args: str, until: bytes = b"") -> str:
     """What a call writes to standard error, a terminal of its own; standard output is one too. When
-    `until` is there, the file `ws/go` is made."""
+    `until` is there, the file `go` is made in the run's workspace."""
     child, terminal = pty.fork()
     if child == 0:
         become(folder, args, {"SPAK_TEST_KEY": KEY, "TERM": "xterm"}, lambda: None, (0, 1, 2))
@@ -66,7 +64,8 @@ def on_a_terminal(folder: Path, *args: str, until: bytes = b"") -> str:
         while block := os.read(terminal, 4096):
             seen += block
             if until and until in seen:
-                (folder / "ws" / "go").touch()
+                (workspace,) = folder.glob(".spak/runs/*/workspace")
+                (workspace / "go").touch()
     except OSError:  # the terminal is gone with its only writer
         pass
     os.waitpid(child, 0)

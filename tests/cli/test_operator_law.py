@@ -161,12 +161,11 @@ def test_questions_to_a_policy_see_the_law(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_run_does_not_change_the_law_of_later_ones(cli: Cli, tmp_path: Path) -> None:
-    """A run that works in the folder of the law could write it anew."""
-    (tmp_path / "a.spak").write_text(STAMP % "")
-    (tmp_path / "work").mkdir()
+    """What a later run obeys comes home when a person says so."""
+    spec = 'task T { step s: tool.write_file { path: "law.mg", content: "permitted(A) :- tool(A, _)." } }'
+    (tmp_path / "a.spak").write_text(spec)
     law(tmp_path, UNKNOWN)
+    (tmp_path / "law.mg").write_text("")
     done = cli("run", "a.spak", "--workspace", ".", "--in-place", "--json")
-    assert (done.code, done.error) == (2, "usage.law") and not (tmp_path / ".spak/runs").exists()
-    for more in (("--workspace", "work", "--in-place"), ("--workspace", "work")):
-        assert cli("run", "a.spak", *more, "--json").code == 0
-    assert (tmp_path / "work/a.txt").read_text() == "x"
+    assert [row["class"] for row in done.json["apply"]["held"]] == ["runs"]
+    assert done.code == 4 and (tmp_path / "law.mg").read_text() == ""

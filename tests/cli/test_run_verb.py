@@ -143,7 +143,7 @@ def test_stepwise_waits_at_the_question(cli: Cli, tmp_path: Path) -> None:
         assert names == ["before.txt"]
 
 
-def test_a_workspace_is_copied_and_in_place_is_not(cli: Cli, tmp_path: Path, runs: Path) -> None:
+def test_a_workspace_is_copied_and_in_place_comes_home(cli: Cli, tmp_path: Path, runs: Path) -> None:
     for name in ("copied", "own"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.txt").write_text("mine")
@@ -152,7 +152,7 @@ def test_a_workspace_is_copied_and_in_place_is_not(cli: Cli, tmp_path: Path, run
     assert [path.name for path in (tmp_path / "copied").iterdir()] == ["mine.txt"]
     assert (runs / done.json["run"] / "workspace/mine.txt").read_text() == "mine"
     done = cli("run", HELLO, "--workspace", "own", "--in-place", "--json")
-    assert (done.code, done.json["artifacts"][0]["path"]) == (0, "own/hello.txt")
+    assert (done.code, done.json["apply"]["applied"]) == (0, [{"path": "hello.txt", "class": "ordinary"}])
     assert (tmp_path / "own/hello.txt").exists()
 
 
@@ -267,9 +267,9 @@ def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the sandbox as another user")
 def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, runs: Path) -> None:
     spec = (
-        'task A { step a: tool.run { cmd: "touch a/made" } step q: llm.query { prompt: "?" output_var: b } '
+        'task A { step a: tool.run { cmd: "touch a/made.txt" } step q: llm.query { prompt: "?" output_var: b } '
     )
-    spec += 'step c: tool.run { cmd: "touch c" } }'
+    spec += 'step c: tool.run { cmd: "touch c.txt" } }'
     (tmp_path / "owned.spak").write_text(spec)
     own = tmp_path / "own"
     (own / ".git").mkdir(parents=True)
@@ -283,9 +283,9 @@ def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, run
         return {(info.st_uid, info.st_gid) for info in found}
 
     assert cli("run", "owned.spak", "--workspace", "own", "--in-place", "--json").code == 4
-    assert owners(own) == {(4711, 4712)} and (own / "a/made").exists()
+    assert owners(own) == {(4711, 4712)} and (own / "a/made.txt").exists()
     assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
-    assert owners(own) == {(4711, 4712)} and (own / "c").exists()
+    assert owners(own) == {(4711, 4712)} and (own / "c.txt").exists()
     assert Path("/etc/passwd").stat().st_uid == 0
     copy = cli("run", "owned.spak", "--workspace", "own", "--json").json["run"]
     assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"

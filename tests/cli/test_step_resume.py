@@ -113,19 +113,20 @@ def test_resume_puts_the_workspace_back(cli: Cli, waiting: str, runs: Path) -> N
     assert not (runs / waiting / "workspace/stray.txt").exists()
 
 
-def test_resume_in_place_refuses_a_folder_that_changed(cli: Cli, tmp_path: Path) -> None:
+def test_in_place_changes_come_home_at_each_stop_and_meet_what_is_there(cli: Cli, tmp_path: Path) -> None:
     from cli_calls import ASK
 
     (tmp_path / "ask.spak").write_text(ASK)
     (tmp_path / "own").mkdir()
     assert cli("run", "ask.spak", "--workspace", "own", "--in-place", "--json").code == 4
+    assert (tmp_path / "own/before.txt").read_text() == "before\n"
     (tmp_path / "own/before.txt").write_text("mine now")
-    done = cli("resume", "latest", "--json")
-    assert (done.code, done.error) == (1, "workspace.changed")
+    done = cli("step", "--answer", "word", "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
     assert (tmp_path / "own/before.txt").read_text() == "mine now"
-    (tmp_path / "own/before.txt").write_text("before\n")
-    assert cli("step", "--answer", "word", "--json").code == 0
     assert (tmp_path / "own/word.txt").read_text() == "word"
+    assert cli("apply", "latest", "--undo", "--json").code == 0
+    assert not (tmp_path / "own/word.txt").exists()
 
 
 def test_nothing_waits_for_an_approval(cli: Cli, waiting: str) -> None:

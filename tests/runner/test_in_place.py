@@ -23,18 +23,6 @@ def barrier(tmp_path: Path) -> Barrier:
     return made
 
 
-@pytest.mark.parametrize("path", ["spak.toml", "sub/spak.toml", "sub/SPAK.toml", "real.toml"])
-def test_a_run_in_place_changes_no_settings(barrier: Barrier, path: str) -> None:
-    barrier.workspace.in_place = True
-    (barrier.place / "real.toml").write_text("# mine\n")
-    if path == "real.toml":
-        (barrier.place / "spak.toml").symlink_to(path)
-    step = tool("write_file", path=path, content='[network]\nrequests = ["loopback"]\n')
-    assert barrier.do(step) == "workspace.settings", barrier.codes
-    assert (barrier.place / "real.toml").read_text() == "# mine\n"
-    assert path == "real.toml" or not (barrier.place / path).exists()
-
-
 def test_settings_in_a_copy_are_a_file_like_any(barrier: Barrier) -> None:
     assert barrier.do(tool("write_file", path="spak.toml", content="x")) == "ok"
 

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spak.cli import common
-from spak.errors import RunError, UsageError
+from spak.errors import RunError, UsageError, UserError
 
 if TYPE_CHECKING:
     from spak.apply_run.bring import Change, Planned
     from spak.apply_run.journal import Journal
     from spak.apply_run.user_folder import UserFolder
     from spak.door import Leaving
+    from spak.runner import View
 
 HELD = 4
 """The exit code where something waits for a person, as of a run that waits."""
@@ -189,11 +190,10 @@ def _ended(root: Path, name: str) -> Ended:
     """Raises: RunError `apply.no_folder`; LedgerError."""
     from spak.cli import reading
     from spak.kernel.situation import blocked
-    from spak.ledger.files import FileLedgers
+    from spak.workspace import Copied
 
-    about = FileLedgers(root).genesis(name).body["host"]
-    folder = str(about.get("folder") or about.get("in_place") or "")
-    if not folder:
+    copied = Copied.read(root / name)
+    if copied is None:
         raise RunError(
             "apply.no_folder",
             f"run {name} was not copied from a folder that is known here",
@@ -201,7 +201,7 @@ def _ended(root: Path, name: str) -> Ended:
         )
     found = reading.replayed(root, name)
     assert found.rules is not None
-    return Ended(found.rules.r3, found.state.r3, Path(folder), blocked(found.rules, found.state))
+    return Ended(found.rules.r3, found.state.r3, Path(copied.source), blocked(found.rules, found.state))
 
 
 def _looked(run: Path, ended: Ended) -> Leaving:
@@ -364,3 +364,32 @@ def _next(found: Found) -> str:
             f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
         )
     return f"spak apply {found.run}" + "".join(f" --allow-runs {shlex.quote(path)}" for path in found.held)
+
+
+def at_stop(folder: Path, seen: View, as_json: bool) -> int:
+    """Show a run with `--in-place` that stopped, and bring home what it changed; of one that failed, was
+    refused or was cancelled nothing comes. The exit code is the run's, or why nothing came."""
+    from spak.cli import show
+
+    if seen.state in ("failed", "refused", "cancelled"):
+        code = show.show(seen, as_json)
+        common.say(f"spak: nothing was applied in place; spak apply {seen.run} brings what the run changed")
+        return code
+    problem: UserError | None = None
+    found: Found | None = None
+    try:
+        found = bring_home(folder.parent, folder.name, ask=sys.stdin.isatty() and not as_json)
+    except UserError as error:
+        problem = error
+    if as_json:
+        said = {} if problem is None else {"error": {"code": problem.code, "message": problem.message}}
+        common.emit({**seen.to_json(), "apply": said if found is None else found.to_json()})
+    else:
+        show.show(seen, as_json)
+        if found is not None:
+            _say(found)
+    if problem is not None:
+        common.say(f"spak: nothing was applied in place: {problem.message} [{problem.code}]")
+        common.say(f"  hint: {problem.hint}")
+    code = common.EXIT[seen.state]
+    return code or (1 if found is None else found.code)

@@ -24,7 +24,7 @@ from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.imported import must_be_ours
 from spak.cli.run_folders import making
-from spak.errors import LedgerError, SpecError, UsageError
+from spak.errors import LedgerError, RunError, SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
@@ -38,7 +38,7 @@ from spak.llm.recorded import Recorded
 from spak.program import Mode
 from spak.records import Record
 from spak.repository import commits
-from spak.runner import Host, Run, Stop, View, laws, view
+from spak.runner import Host, Run, Stop, View, view
 from spak.runner.blobs import expand
 from spak.runner.searches import Earlier
 from spak.runner.secret_guard import found_in
@@ -49,7 +49,6 @@ from spak.sandbox import slots
 from spak.sandbox.at_home import AtHome
 from spak.workspace import Copied, Workspace
 from spak.workspace.secret_files import walk
-from spak.workspace.shared import refuse_shared
 
 
 @dataclass(slots=True)
@@ -61,8 +60,8 @@ class Session:
     mode: Mode
     auto: int
     stop: Stop = "paused"
-    owner: tuple[int, int] | None = None
-    """Who owned the folder that the run works in before it began; None for a copy."""
+    in_place: bool = False
+    """Whether what it changes is brought into the folder at each stop."""
     copied: Copied | None = None
     """What a new run's copy is a copy of."""
 
@@ -128,14 +127,11 @@ class Session:
             self.run.close()
 
     def _give_back(self) -> None:
-        """Give the files to the owner of the folder that the run works in, or of its ended copy to who runs
-        it: where root starts the sandbox they belong to a sandbox user, and git refuses such a folder."""
-        owner = self.owner
-        if owner is None and self.run.state.ended:
-            owner = os.geteuid(), os.getegid()
+        """Give the files of an ended run to who runs it: where root starts the sandbox they belong to a
+        sandbox user, and git refuses such a folder."""
         try:
-            if owner:
-                slots.give_back(self.run.workspace.directory, *owner)
+            if self.run.state.ended:
+                slots.give_back(self.run.workspace.directory, os.geteuid(), os.getegid())
         except OSError as error:
             common.say(f"spak: the workspace still belongs to a sandbox user: {error.strerror}")
 
@@ -184,8 +180,6 @@ def begin(
         texts = {**whole.texts, **policy_file(whole)}
         common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
         raise
-    if in_place and workspace is not None:
-        _apart(workspace)
     chosen = config.settings()
     host = config.knowing(made.host, chosen)
     name = name or common.run_id()
@@ -193,12 +187,11 @@ def begin(
     with making(folder):
         if answers is not None:
             answers.keep(folder)
-        place = _workspace(folder, workspace if in_place else None)
+        place = _workspace(folder)
         copied = None
-        if source is not None and not in_place:
+        if source is not None:
             copied = place.copy_in(source, chosen.wanted)
             copied.write(folder)
-        if source is not None:
             commits.follow(place.git.repository, source)
         host = _placed(host, place, copied, chosen)
         body = made.genesis(
@@ -206,12 +199,11 @@ def begin(
             place.snapshot(),
             seed,
             spec=spec.name.encode("utf-8", "replace").decode(),
-            **({"folder": str(source.resolve())} if source is not None and not in_place else {}),
-            **(_in_place(workspace) if in_place and workspace else {}),
+            **({"in_place": str(workspace.resolve())} if in_place and workspace else {}),
             **({"labels": dict(labels)} if labels else {}),
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
-    return Session(run, folder, made.mode, made.auto, owner=_owner(body["host"]), copied=copied)
+    return Session(run, folder, made.mode, made.auto, in_place=in_place, copied=copied)
 
 
 def reopen(
@@ -241,43 +233,28 @@ def reopen(
     answers = None if recorded is None else recording.find(root, recorded, redactor(chosen.llm))
     if not bare and asked == "recorded":
         host = _answered(host, folder, answers)
-    in_place = str(about.get("in_place", ""))
-    place = _workspace(folder, Path(in_place) if in_place else None)
-    host = _placed(host, place, None if in_place else Copied.read(folder), chosen)
+    copied = Copied.read(folder)
+    if about.get("in_place") and copied is None:
+        raise RunError(
+            "run.in_place",
+            f"run {name} worked in {about['in_place']} itself, as an older version began it",
+            "start a new run: --in-place now copies the folder, and brings back what changed at each stop",
+        )
+    place = _workspace(folder)
+    host = _placed(host, place, copied, chosen)
     begun = about.get("mode")
     known: Mode | None = begun if begun in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
     picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
     if mode is not None and not bare:
         begin_.asked_by_proposers(rules.program, host, picked)
-    run = Run.open(ledgers, name, host, place, restore=not in_place)
+    run = Run.open(ledgers, name, host, place)
     if run.discarded is not None:
         common.say(f"spak: {run.discarded}")
     if answers is not None:
         answers.keep(folder)
-    return Session(
-        run,
-        folder,
-        picked,
-        int(about.get("auto_steps", 0)) or auto,
-        owner=_owner(about) if in_place else None,
-    )
-
-
-def _in_place(workspace: Path) -> dict[str, Any]:
-    """What the first record says about a folder that the run works in itself."""
-    found = workspace.stat()
-    left = found.st_uid in slots.UIDS  # by a run that was killed
-    owner = [os.geteuid(), os.getegid()] if left else [found.st_uid, found.st_gid]
-    return {"in_place": str(workspace.resolve()), "owner": owner}
-
-
-def _owner(about: Mapping[str, Any]) -> tuple[int, int] | None:
-    """The user and the group that `_in_place` noted."""
-    match about.get("owner"):
-        case [int(uid), int(gid)]:
-            return uid, gid
-    return None
+    auto = int(about.get("auto_steps", 0)) or auto
+    return Session(run, folder, picked, auto, in_place=bool(about.get("in_place")))
 
 
 def _answered(host: Host, folder: Path, answers: recording.Answers | None = None) -> Host:
@@ -296,22 +273,8 @@ def _source(spec: Path, given: Path | None) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _apart(workspace: Path) -> None:
-    """Raises: UsageError `usage.law` where a run could change the operator's law in its workspace."""
-    chosen = config.settings()
-    for file in (*chosen.law, *chosen.commands, *laws.table_files(chosen.commands)):
-        if file.resolve().is_relative_to(workspace.resolve()):
-            raise UsageError(
-                "usage.law",
-                f"{file} of the operator's law is in the workspace that the run may change",
-                "keep it in another folder, or leave out --in-place",
-            )
-
-
-def _workspace(folder: Path, in_place: Path | None) -> Workspace:
-    if in_place is not None:
-        refuse_shared(in_place)
-    return Workspace(in_place or folder / "workspace", folder / "store", in_place=in_place is not None)
+def _workspace(folder: Path) -> Workspace:
+    return Workspace(folder / "workspace", folder / "store")
 
 
 def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:

@@ -127,7 +127,11 @@ def advance_and_show(
         raise
     finally:
         held.close()
-    return show(seen, as_json)
+    if not held.in_place:
+        return show(seen, as_json)
+    from spak.cli import apply
+
+    return apply.at_stop(held.folder, seen, as_json)
 
 
 def show(seen: View, as_json: bool, with_registers: bool = False) -> int:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from spak import paths
 from spak.errors import UserError
 from spak.files import beneath
 from spak.files.faults import is_fault
-from spak.kernel.outcomes import CONTROL, EMPTIED, SETTINGS
+from spak.kernel.outcomes import CONTROL, EMPTIED
 from spak.policy import control_files
 from spak.ports import Blobs, Call
 from spak.tools.git import nested
@@ -92,8 +91,6 @@ class Writing:
             _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
             return
         code = why = ""
-        if settings := _of_settings(self.workspace, touched):
-            code, why = SETTINGS, f"{settings} was changed"
         if not why and (control := self._control(touched, near)):
             code, why = CONTROL, f"{control} was changed{_hint(control)}"
         if not why and (emptied := self._emptied(touched)):
@@ -204,20 +201,6 @@ def _new_below(place: str, target: str, link: str, hidden: Sequence[str]) -> Ite
         if not hidden[at].startswith(f"{target}/"):
             return
         yield link + hidden[at].removeprefix(target), hidden[at].removeprefix(place)
-
-
-def _of_settings(workspace: Workspace, touched: Sequence[str]) -> str:
-    """A changed file of settings in a folder that is no copy: a later run would read it. Else empty."""
-    if not workspace.in_place:
-        return ""
-    root = workspace.directory.resolve()
-    linked = (root / paths.SETTINGS).resolve()
-    return next((path for path in touched if _is_settings(path) or root / path == linked), "")
-
-
-def _is_settings(path: str) -> bool:
-    """Also as a file system without case would have it."""
-    return path.rpartition("/")[2].casefold() == paths.SETTINGS
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

@@ -1,8 +1,8 @@
 """The two repositories of a run: the scratch one that its jobs see, and the bare one that holds its commits.
 
 Takes the workspace, the rules and what recognises secrets; gives a tool the run's Commits, and sees to it
-before each job that the scratch repository is there. A folder that the run works in itself (`in_place`) keeps
-its own `.git`, which jobs only read. It decides nothing: what is in a commit is `spak.repository`'s to say.
+before each job that the scratch repository is there. It decides nothing: what is in a commit is
+`spak.repository`'s to say.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ class Repositories:
     def before_job(self) -> None:
         """The scratch repository in its place. Raises: RunError `git.*`, `workspace.*`."""
         place, git = self._workspace, self._workspace.git
-        if place.in_place:
-            return
         if not scratch.ready(place.directory, git.aside):
             begun = git.files(self._rules.r3)
             try:
@@ -47,13 +45,11 @@ class Repositories:
 
     def after_job(self) -> str:
         """What to say of a step that committed in the scratch repository; mostly nothing."""
-        if self._workspace.in_place:
-            return ""
         return scratch.note(self._log, scratch.log_of(self._workspace.directory))
 
     def put_aside(self, *, ended: bool) -> None:
         """The process stops: no git of a person obeys what a job wrote."""
-        if not self._workspace.in_place and self._workspace.directory.is_dir():
+        if self._workspace.directory.is_dir():
             scratch.put_aside(self._workspace.directory, self._workspace.git.aside, ended=ended)
 
     def _secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:

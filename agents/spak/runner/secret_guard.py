@@ -190,10 +190,10 @@ class SecretGuard:
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
-        if inner is None or (self._workspace.in_place and not (self._paths or self._workspace.ours)):
+        if inner is None:
             return inner
         hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
-        return Masked(inner, self._workspace.directory, hidden, open=not self._workspace.in_place)
+        return Masked(inner, self._workspace.directory, hidden)
 
     def is_secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
         """Whether a file is one of secrets by its name, by what is in it, or by a value that is known; for an

@@ -1,7 +1,7 @@
 """A launcher whose jobs in one workspace do not see its secret files.
 
-Takes a launcher, the workspace and the paths to mask; is a launcher. Jobs in other folders are as they were.
-`open` says that `.git` there is a scratch repository, which jobs may write.
+Takes a launcher, the workspace and the paths to mask; is a launcher. Jobs in other folders are as they were;
+in the workspace `.git` is the scratch repository, which they may write.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from spak.ports import Child, Job, Launcher, Outcome
 class Masked:
     """A launcher whose jobs do not see some files of the workspace."""
 
-    def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str], *, open: bool = False) -> None:
+    def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str]) -> None:
         self.entry = inner.entry
         self._inner, self._workspace, self._paths = inner, workspace.resolve(), tuple(paths)
-        self._open = open
 
     def probe(self) -> str:
         return self._inner.probe()
@@ -33,7 +32,7 @@ class Masked:
     def _with_masks(self, job: Job) -> Job:
         folder = job.workspace.resolve()
         if folder == self._workspace:
-            return replace(job, masked=(*job.masked, *self._paths), repository=self._open)
+            return replace(job, masked=(*job.masked, *self._paths), repository=True)
         if self._workspace in folder.parents:
             top = f"{folder.relative_to(self._workspace)}/"
             below = [path.removeprefix(top) for path in self._paths if path.startswith(top)]

@@ -58,7 +58,7 @@ _NOTHING = Node("d", 0)
 
 class Workspace:
     """One folder, one store. `wait_s`: for a tool that has outlived its runner. `travels`: the runner pushes
-    each root before the ledger names it, for hosts that share no disk. `in_place`: the folder is no copy."""
+    each root before the ledger names it, for hosts that share no disk."""
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class Workspace:
         wait_s: float = 10.0,
         before: Callable[[str], None] = nothing,
         travels: bool = False,
-        in_place: bool = False,
     ) -> None:
         self.directory = Path(directory)
         self._place = str(directory)
@@ -79,13 +78,13 @@ class Workspace:
         self._scanner = Scanner(self._store, self._disk, self._bounds)
         self._lock = WorkspaceLock(Path(store), wait_s)
         self.ours = copying.skipped(self.directory, Path(store))  # names at the top that no job sees
-        self._skip = self.ours | (frozenset() if in_place else {GIT})
+        self._skip = self.ours | {GIT}
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
         self._prepared = False
-        self.travels, self.in_place = travels, in_place
+        self.travels = travels
 
     @property
     def fsyncs(self) -> int:
