@@ -191,9 +191,8 @@ def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> Non
         '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
         '[http "https://git.example"]\n\textraheader = AUTHORIZATION: basic Zm9vOmJhcmJheg9\n'
     )
-    guard = SecretGuard(
-        Host(), Workspace(laid(tmp_path / "ws", {".git/config": settings}), tmp_path / "store")
-    )
+    place = laid(tmp_path / "ws", {".git/config": settings})
+    guard = SecretGuard(Host(), Workspace(place, tmp_path / "store", in_place=True))
     guard.look(fresh=True)
     for value in ("Tr0ub4dor-3x", "Zm9vOmJhcmJheg9"):
         assert value not in guard.clean(settings)
@@ -204,7 +203,8 @@ def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> Non
 def test_credentials_in_further_settings_of_git_are_taken_out(tmp_path: Path, name: str) -> None:
     """Of a working tree, or a copy that an editor left: what lies in `.git` is not masked."""
     settings = '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
-    space = Workspace(laid(tmp_path / "ws", {".git/HEAD": "x", f".git/{name}": settings}), tmp_path / "store")
+    place = laid(tmp_path / "ws", {".git/HEAD": "x", f".git/{name}": settings})
+    space = Workspace(place, tmp_path / "store", in_place=True)
     guard = SecretGuard(Host(), space)
     guard.look(fresh=True)
     assert "Tr0ub4dor-3x" not in guard.clean(settings)

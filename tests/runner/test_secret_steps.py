@@ -97,7 +97,7 @@ def test_a_step_sees_what_a_look_sees(
 ) -> None:
     monkeypatch.setattr(secret_guard, "_SETTLED_NS", settled_ns)
     (tmp_path / "ws").mkdir()
-    space = Workspace(tmp_path / "ws", tmp_path / "store")
+    space = Workspace(tmp_path / "ws", tmp_path / "store", in_place=True)
     host = Host(shown_secrets=("shown.env",))
     by_step, by_look = SecretGuard(host, space), SecretGuard(host, space)
     nothing: Change = lambda at: None  # noqa: E731
@@ -115,7 +115,7 @@ def test_a_step_sees_what_a_look_sees(
 
 def test_what_a_look_between_steps_masks_is_looked_at_again(tmp_path: Path) -> None:
     (tmp_path / "ws").mkdir()
-    space = Workspace(tmp_path / "ws", tmp_path / "store")
+    space = Workspace(tmp_path / "ws", tmp_path / "store", in_place=True)
     guard = SecretGuard(Host(), space)
     path = tmp_path / "ws/.env"
     for number in range(2):
@@ -139,7 +139,7 @@ def test_settings_in_a_folder_that_no_scan_sees_are_read_each_time(
     kept = tmp_path / ".spak" / link
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(os.path.relpath(kept, (tmp_path / link).parent))
-    space = Workspace(tmp_path, tmp_path / ".spak/runs/1/store")
+    space = Workspace(tmp_path, tmp_path / ".spak/runs/1/store", in_place=True)
     guard = SecretGuard(Host(), space)
     settings = f".spak/{link}" if "/" in link else f".spak/{link}/config"
     (tmp_path / ".spak").mkdir(exist_ok=True)
@@ -167,7 +167,7 @@ def test_what_lay_there_only_between_scan_and_look_is_not_taken_for_it(
     put(path, other)(tmp_path)
     (tmp_path / name).rename(tmp_path / "aside")
     put(path, secret)(tmp_path / "ws")
-    space = Workspace(tmp_path / "ws", tmp_path / "store")
+    space = Workspace(tmp_path / "ws", tmp_path / "store", in_place=True)
     guard = SecretGuard(Host(), space)
     space.begin("e1")
     (tmp_path / "ws" / name).rename(tmp_path / "kept")
@@ -195,7 +195,7 @@ def test_steps_without_secrets_read_once(
     put("a.py", "x = 1\n")(tmp_path / "ws")
     if git:
         put(".git/config", SETTINGS.format(TOKEN))(tmp_path / "ws")
-    space = Workspace(tmp_path / "ws", tmp_path / "store")
+    space = Workspace(tmp_path / "ws", tmp_path / "store", in_place=True)
     guard = SecretGuard(Host(), space)
     for number in range(5):
         put("sub/b.py", f"x = {number // 2}\n")(tmp_path / "ws")

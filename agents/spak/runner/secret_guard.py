@@ -56,7 +56,7 @@ class SecretGuard:
     def __init__(self, host: Host, workspace: Workspace, first: str = "") -> None:
         self.host, self._workspace, self._first = host, workspace, first
         self.redactor: Redacting | None = host.redactor
-        self._reader = Reader(workspace.directory, host.shown_secrets)
+        self._reader = Reader(workspace.directory, host.shown_secrets, of_git=workspace.in_place)
         self._seen: frozenset[str] = frozenset()
         self._values: tuple[str, ...] = ()
         """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
@@ -243,10 +243,11 @@ class _Read(NamedTuple):
 
 
 class Reader:
-    """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none."""
+    """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none;
+    `of_git`: the settings of the repository there are read too, which is no scratch repository."""
 
-    def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
-        self._root, self._shown = root, shown
+    def __init__(self, root: Path, shown: Collection[str] = (), *, of_git: bool = True) -> None:
+        self._root, self._shown, self._reads_git = root, shown, of_git
         self._place = str(root)
         self._known: dict[str, _Read] = {}
         self._last: tuple[Content, ...] = ()
@@ -295,6 +296,8 @@ class Reader:
         return any(fnmatchcase(path, pattern) for pattern in self._shown)
 
     def _configs(self) -> list[str]:
+        if not self._reads_git:
+            return []
         try:
             with os.scandir(f"{self._place}/{GIT}") as entries:
                 names = [entry.name for entry in entries]
