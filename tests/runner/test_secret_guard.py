@@ -149,32 +149,19 @@ def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     assert reader.read([".env"])[1] >= {"another-one-now"}
 
 
-def test_a_folder_without_secrets_is_looked_at_again_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the last look found is used again only while git's settings are the same and no file is named."""
-    monkeypatch.setattr("spak.runner.secret_guard._SETTLED_NS", -(10**12))
-    settings = tmp_path / ".git/config"
-    settings.parent.mkdir()
+def test_what_is_gone_is_forgotten(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
-    assert reader.read([]) == reader.read([]) == ((), set())
-    for password in ("Tr0ub4dor-3x", "c0rrect-h0rse"):
-        settings.write_text(f'[remote "origin"]\n\turl = https://bot:{password}@git.example/app\n')
-        for _ in range(2):
-            names, values = reader.read([])
-            assert names == () and password in values
+    assert reader.read([]) == ((), set())
     laid(tmp_path)
     assert reader.read([".env"])[0] == (".env",)
     assert reader.contents() and PASSWORD in reader.read([".env"])[1]
-    assert PASSWORD not in reader.read([])[1] and reader.contents() == ()
-    settings.unlink()
-    assert reader.read([]) == ((), set())
+    assert reader.read([]) == ((), set()) and reader.contents() == ()
     for number in range(3):  # public keys, which are no secrets
         (tmp_path / f"{number}.pem").write_text(
             "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n"
         )
         assert reader.read([f"{number}.pem"]) == ((), set())
-    assert set(reader._known) <= {".git/config"}
+    assert reader._known == {}
 
 
 def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
@@ -184,30 +171,6 @@ def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     (tmp_path / "ws/.env").rename(tmp_path / "ws/notes.txt")
     guard.look(fresh=True)
     assert guard.redactor is not None and PASSWORD not in guard.redactor.text(f"it is {PASSWORD}")
-
-
-def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> None:
-    settings = (
-        '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
-        '[http "https://git.example"]\n\textraheader = AUTHORIZATION: basic Zm9vOmJhcmJheg9\n'
-    )
-    place = laid(tmp_path / "ws", {".git/config": settings})
-    guard = SecretGuard(Host(), Workspace(place, tmp_path / "store", in_place=True))
-    guard.look(fresh=True)
-    for value in ("Tr0ub4dor-3x", "Zm9vOmJhcmJheg9"):
-        assert value not in guard.clean(settings)
-    assert guard.clean("[core]\n\tbare = false\n") == "[core]\n\tbare = false\n"
-
-
-@pytest.mark.parametrize("name", ["config.worktree", "config~", "config.bak", "config.old"])
-def test_credentials_in_further_settings_of_git_are_taken_out(tmp_path: Path, name: str) -> None:
-    """Of a working tree, or a copy that an editor left: what lies in `.git` is not masked."""
-    settings = '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
-    place = laid(tmp_path / "ws", {".git/HEAD": "x", f".git/{name}": settings})
-    space = Workspace(place, tmp_path / "store", in_place=True)
-    guard = SecretGuard(Host(), space)
-    guard.look(fresh=True)
-    assert "Tr0ub4dor-3x" not in guard.clean(settings)
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -290,6 +290,17 @@ def test_a_secret_that_the_base_has_is_no_news(
     assert commit(do).exit == 0
 
 
+def test_a_secret_that_lay_uncommitted_when_the_run_began_is_refused(
+    do: Do, repo: Path, tmp_path: Path, begun: list[RunOf]
+) -> None:
+    for name in (".env", "notes.txt"):
+        (repo / name).write_text(f"PASSWORD={TOKEN}\n")
+    begun.append(RunOf(repo, tmp_path / "store"))
+    (repo / "a.txt").write_text("two\n")
+    done = commit(do)
+    assert refused(done) == "git_commit.secret" and b"'.env', 'notes.txt'" in done.output
+
+
 def test_a_message_that_holds_a_secret(do: Do, repo: Path, run: RunOf, monkeypatch: Any) -> None:
     (repo / "a.txt").write_text("two\n")
     monkeypatch.setattr(

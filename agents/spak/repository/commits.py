@@ -43,8 +43,8 @@ _ABOUT, _SUBMODULE = "spak.json", "160000"
 
 
 class Secret(Protocol):
-    """Whether a path, or what lies there, is of secrets; with `old`, what lay there before, as the door has
-    it: what was there is no news."""
+    """Whether a path, or what lies there, is of secrets; with `old`, what the commit before has there,
+    as the door has it: what was there is no news."""
 
     def __call__(self, path: str, data: bytes, old: bytes | None = None) -> bool: ...
 
@@ -228,7 +228,7 @@ class Commits:
                 "nothing changed since the last commit",
                 "change something, or go on without a commit",
             )
-        self._must_be_fit(chosen, files, order)
+        self._must_be_fit(chosen, files, there, order)
         ref = f"{MADE}/{order.call}"
         read = self._as_stored(files, there)
         commit = stream.commit(self._git, ref, parent, chosen, read, order.person, order.message)
@@ -337,15 +337,18 @@ class Commits:
                 )
         return [row for row in rows if row.path not in wanted]
 
-    def _must_be_fit(self, rows: Sequence[Change], files: Files, order: Order) -> None:
+    def _must_be_fit(
+        self, rows: Sequence[Change], files: Files, there: Mapping[str, tuple[str, str]], order: Order
+    ) -> None:
         """Raises: UsageError `git_commit.secret`, `git_commit.link`."""
         if self._secret("", f"{order.message}\n{order.person.name} {order.person.mail}".encode()):
             raise UsageError("git_commit.secret", "the message holds a secret", "take it out")
         new = [(row, row.after) for row in rows if row.after is not None]
+        old = dict(self._blobs({there[row.path][1]: row for row, _ in new if row.path in there}))
         secret = [
             row
             for row, file in new
-            if self._secret(row.path, files.read(file.digest), self._before(row, files))
+            if self._secret(row.path, files.read(file.digest), old.get(there.get(row.path, ("", ""))[1], b""))
         ]
         if secret:
             raise UsageError(
@@ -360,10 +363,6 @@ class Commits:
             raise UsageError(
                 "git_commit.link", f"{_named(out)} leads out of the workspace", "make it a link within"
             )
-
-    def _before(self, row: Change, files: Files) -> bytes:
-        old = files.begun.get(row.path)
-        return files.read(old.digest) if old is not None else b""
 
     # ---- the hashes of git -------------------------------------------------------------------------
 

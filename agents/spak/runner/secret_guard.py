@@ -43,10 +43,6 @@ from spak.workspace.secret_list import Content
 from spak.workspace.tree import Node, holding, secret_files
 
 _SECRET = Name("/secret")
-GIT = ".git"
-CONFIG = "config"
-"""How git's settings begin to be called, those of a working tree (`config.worktree`) and copies too."""
-MOST_CONFIGS = 20
 _SETTLED_NS = 100_000_000
 
 
@@ -56,7 +52,7 @@ class SecretGuard:
     def __init__(self, host: Host, workspace: Workspace, first: str = "") -> None:
         self.host, self._workspace, self._first = host, workspace, first
         self.redactor: Redacting | None = host.redactor
-        self._reader = Reader(workspace.directory, host.shown_secrets, of_git=workspace.in_place)
+        self._reader = Reader(workspace.directory, host.shown_secrets)
         self._seen: frozenset[str] = frozenset()
         self._values: tuple[str, ...] = ()
         """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
@@ -70,7 +66,7 @@ class SecretGuard:
         self._public: set[str] = set()
         """Contents that are not followed: they lie in ordinary files too."""
         self._bare: Node | None = None
-        """What lay in the workspace at a `look_begun` that had nothing to read in it but git's settings."""
+        """What lay in the workspace at a `look_begun` that had nothing to read in it."""
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step.
@@ -140,26 +136,16 @@ class SecretGuard:
 
     def look_begun(self) -> None:
         """`look`, where a step that may write has just begun: its scan has seen all there is, so that nothing
-        is read where that has no file of secrets, and git's settings are those of the time before.
-        Raises: as `look`."""
+        is read where that has no file of secrets. Raises: as `look`."""
         tree, before = self._workspace.begun, self._bare
         if before is not None and tree is not None and not self._paths:
             if tree is before:
                 return
-            unlike = before.children.items() ^ tree.children.items()
-            of_git = any(node.kind != "f" and which.of_git(name) for name, node in unlike)
-            if not of_git and not self._names(tree):
+            if not self._names(tree):
                 self._bare = tree
                 return
         self.look()
-        self._bare = tree if tree is not None and self._is_bare(tree) else None
-
-    def _is_bare(self, tree: Node) -> bool:
-        """Whether there was nothing to read at the last look but git's settings, and those as they lie in
-        the tree: a link may lead into a folder that no scan sees."""
-        top = tree.children.get(GIT)
-        seen = top is None or top.kind != "l"
-        return seen and self._reader.has_git_of(top) and not self._names(tree)
+        self._bare = tree if tree is not None and not self._names(tree) else None
 
     def _names(self, tree: Node) -> bool:
         """Whether a scanned file is of secrets, or has a content that is followed."""
@@ -243,49 +229,26 @@ class _Read(NamedTuple):
 
 
 class Reader:
-    """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none;
-    `of_git`: the settings of the repository there are read too, which is no scratch repository."""
+    """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none."""
 
-    def __init__(self, root: Path, shown: Collection[str] = (), *, of_git: bool = True) -> None:
-        self._root, self._shown, self._reads_git = root, shown, of_git
+    def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
+        self._root, self._shown = root, shown
         self._place = str(root)
         self._known: dict[str, _Read] = {}
         self._last: tuple[Content, ...] = ()
-        self._git: dict[str, _Read] = {}
-        """What git's settings held, by path."""
-        self._of_git: tuple[list[_Read], Set[str]] | None = None
-        """What git's settings held the last time, and the values in them, while they were all there was."""
 
     def read(self, paths: Collection[str]) -> tuple[tuple[str, ...], Set[str]]:
         """Those that are files of secrets, in order, and all values in them, of each file in turn, the
         shortest first: a file that holds thousands puts none of another's out of mind."""
-        configs = self._configs()  # which git needs, so that they are not masked
-        self._git = {path: read for path in configs if (read := self._read(path)) is not None}
-        git = list(self._git.values())
-        if not paths and self._of_git is not None and self._of_git[0] == git:
-            return (), self._of_git[1]
         found: dict[str, _Read] = {}
         for path in sorted(paths):
             read = None if self.shows(path) else self._read(path)
             if read is not None and read.values is not None:
                 found[path] = read
-        self._known = {path: self._known[path] for path in (*found, *configs) if path in self._known}
-        values = [read.values or () for read in (*found.values(), *git)]
+        self._known = {path: self._known[path] for path in found if path in self._known}
+        values = [read.values or () for read in found.values()]
         self._last = tuple(read.content for read in found.values() if read.content is not None)
-        every = dict.fromkeys(_in_turn(values)).keys()
-        self._of_git = None if found else (git, every)
-        return tuple(found), every
-
-    def has_git_of(self, top: Node | None) -> bool:
-        """Whether git's settings were last read as they lie in a scan of its folder, and had stood for a
-        while by then; or there were none in both."""
-        below = {} if top is None else top.children
-        nodes = {f"{GIT}/{name}": node for name, node in below.items() if name.startswith(CONFIG)}
-        return nodes.keys() == self._git.keys() and all(
-            (node.inode, node.changed_ns) == (self._git[path].mark[1], self._git[path].mark[4])
-            and self._known.get(path) is self._git[path]
-            for path, node in nodes.items()
-        )
+        return tuple(found), dict.fromkeys(_in_turn(values)).keys()
 
     def contents(self) -> tuple[Content, ...]:
         """What was in those that were read last."""
@@ -294,16 +257,6 @@ class Reader:
     def shows(self, path: str) -> bool:
         """Whether the operator says that it is none."""
         return any(fnmatchcase(path, pattern) for pattern in self._shown)
-
-    def _configs(self) -> list[str]:
-        if not self._reads_git:
-            return []
-        try:
-            with os.scandir(f"{self._place}/{GIT}") as entries:
-                names = [entry.name for entry in entries]
-        except OSError:
-            return []
-        return [f"{GIT}/{name}" for name in sorted(names) if name.startswith(CONFIG)][:MOST_CONFIGS]
 
     def _read(self, path: str) -> _Read | None:
         try:
@@ -318,9 +271,7 @@ class Reader:
             data = beneath.read_beneath(self._root, path, secret_values.MAX_BYTES)
         except (UserError, OSError):
             data = b""
-        if path.startswith(f"{GIT}/{CONFIG}"):
-            read = _Read(mark, _in_order(secret_values.of_git(data)), None)
-        elif secret_values.is_public(path, data):
+        if secret_values.is_public(path, data):
             read = _Read(mark, None, None)
         else:
             held = content(self._root, path) if info.st_size else None

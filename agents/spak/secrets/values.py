@@ -48,8 +48,6 @@ _ORDINARY = re.compile(r"(?:(?:[A-Z]?[a-z]{0,15}|[A-Z]{1,15}|v?[0-9]{1,5}|[0-9]+
 _COMMENT = re.compile(r"\s+[#;].*\Z")
 _NETRC = re.compile(r"\b(login|user|password|passwd|account)[ \t]+(\S+)")
 _IN_URL = re.compile(r"://([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,400})@")
-_HEADER = re.compile(r"(?im)^\s*extraheader\s*=\s*\"?[\w-]+:\s*(?:\w+\s+)?([^\s\"]+)")
-_ASSIGNED = re.compile(r"(?im)^\s*\w*(?:token|passw|secret)\w*\s*=\s*(\S+)")
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,60})-----(.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)", re.S)
 _PUBLIC = re.compile(r"((X509|TRUSTED) )?CERTIFICATE|(NEW )?CERTIFICATE REQUEST|(RSA |SSH2 )?PUBLIC KEY|"
                      r"X509 CRL|DH PARAMETERS|EC PARAMETERS|PGP PUBLIC KEY BLOCK")  # fmt: skip
@@ -92,15 +90,6 @@ def _cut(found: Iterable[str]) -> frozenset[str]:
     """In pieces; half of a surrogate pair, which no text has, as files write it."""
     texts = (value.encode("utf-8", "backslashreplace").decode() for value in found)
     return frozenset(text[at : at + PIECE] for text in texts for at in range(0, len(text), PIECE))
-
-
-def of_git(data: bytes) -> frozenset[str]:
-    """What `.git/config` holds: passwords of addresses, tokens of headers, values of telling names."""
-    text = data.decode("utf-8", "replace")
-    found = {password for _, password in _IN_URL.findall(text)}
-    found |= {unquote(password) for password in found}
-    found |= {match[1] for match in _HEADER.finditer(text)}
-    return frozenset(found | {match[1].strip("\"'") for match in _ASSIGNED.finditer(text)})
 
 
 def is_ordinary(key: str, value: str) -> bool:
