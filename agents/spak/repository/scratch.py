@@ -79,7 +79,7 @@ def begin(
             else:
                 stream.inline(file, path, one.mode, data)
         file.write(b"\n")
-        words = ("-c", "core.compression=1", "fast-import", "--quiet", "--done")
+        words = ("-c", "core.compression=1", "fast-import", "--depth=0", "--quiet", "--done")
         git.local(*words, given=stream.ended(file))
     git.local("read-tree", BRANCH)
     (making / "info").mkdir(exist_ok=True)

@@ -62,7 +62,7 @@ def commit(
     its id. Raises: RunError `git.*`."""
     with tempfile.TemporaryFile(dir=git.folder) as stream:
         write(stream, ref, parent, rows, read, person, message)
-        git.local("fast-import", "--quiet", "--force", "--done", given=ended(stream))
+        git.local("fast-import", "--depth=0", "--quiet", "--force", "--done", given=ended(stream))
     return git.local("rev-parse", "--verify", ref).decode().strip()
 
 

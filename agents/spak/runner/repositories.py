@@ -13,10 +13,11 @@ from spak.cancel import Token
 from spak.errors import RunError
 from spak.kernel.rules import Rules
 from spak.repository import scratch
-from spak.repository.commits import Commits, Files
+from spak.repository.commits import Commits, Files, Secret
 from spak.repository.git import Git
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
+from spak.workspace.tree import secret_files
 
 
 class Repositories:
@@ -37,7 +38,7 @@ class Repositories:
         if not scratch.ready(place.directory, git.aside):
             begun = git.files(self._rules.r3)
             try:
-                scratch.begin(place.directory, git.making, begun, git.read, self._secret, self._past)
+                scratch.begin(place.directory, git.making, begun, git.read, self._hidden(), self._past)
             except RunError as error:
                 if error.code != "git.missing":  # then the jobs have none either
                     raise
@@ -51,6 +52,17 @@ class Repositories:
         """The process stops: no git of a person obeys what a job wrote."""
         if self._workspace.directory.is_dir():
             scratch.put_aside(self._workspace.directory, self._workspace.git.aside, ended=ended)
+
+    def _hidden(self) -> Secret:
+        """What says which of the first files are secret; where the step began with those, its scan knows."""
+        tree = self._workspace.begun
+        if tree is None or tree.digest != self._rules.r3:
+            return self._secret
+        named = frozenset(secret_files(tree))
+        guard = self._guard()
+        return lambda path, data, old=None: (
+            guard.holds(data) or (path in named and guard.is_secret(path, data))
+        )
 
     def _secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
         return self._guard().is_secret(path, data, old)

@@ -189,12 +189,13 @@ class SecretGuard:
         elif self._reader.shows(path) or secret_values.is_public(path, data):
             found = False
         elif old is not None:
-            return which.secret(path) or bool(secret_in(path, data, old, self._holds))
+            return which.secret(path) or bool(secret_in(path, data, old, self.holds))
         else:
             found = which.secret(path) or (which.may_hold_at(path) and bool(which.finds(path, data)))
-        return found or self._holds(data)
+        return found or self.holds(data)
 
-    def _holds(self, data: bytes) -> bool:
+    def holds(self, data: bytes) -> bool:
+        """Whether a known value stands in the bytes."""
         return self.redactor is not None and self.redactor.holds(data)
 
     def recordable(self, found: Measurement) -> Measurement:
