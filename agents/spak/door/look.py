@@ -122,7 +122,8 @@ class Leaving:
 
     def text(self) -> str:
         """The changes for people, what would run by itself first; one line for each path."""
-        return "\n".join(line for of, head in _HEADS for line in _listed(head, self.of(of)))
+        held = [f"may not leave as a commit: {reason}" for reason in self.blocked]
+        return "\n".join((*held, *(line for of, head in _HEADS for line in _listed(head, self.of(of)))))
 
 
 _REFUSALS = (

@@ -11,10 +11,14 @@ from functools import lru_cache
 from spak import config
 from spak.door import Change, Class, Leaving, look
 from spak.errors import RunError
+from spak.kernel.replay import Replay
+from spak.kernel.situation import NO_CHECK, blocked
+from spak.runner.views.quality import judges
 from spak.secrets import values as secret_values
 from spak.secrets.redact import Redactor
 from spak.workspace.tree import at, load, secret_files
 from spakweb.errors import Refused
+from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import store_of
 from spakweb.runs import files
 from spakweb.runs.models import Run
@@ -47,7 +51,21 @@ def _leaving(key: str, before: str, now: str) -> Leaving:
         for value in secret_values.masked(path, store.read(node.digest))
     ]
     shown = config.settings().shown_secrets
-    return look(old, new, store.read, holds=known.knowing(values).holds, shown=shown)
+    holds = known.knowing(values).holds
+    return look(old, new, store.read, holds=holds, shown=shown, blocked=_blocked(key))
+
+
+def _blocked(key: str) -> tuple[str, ...]:
+    """Why nothing of it may leave as a commit: what its law says, and that nothing judged the very files that
+    it ended with."""
+    replayed, judged = Replay(), ""
+    for record, _ in DatabaseLedgers().reader(key).read():
+        replayed.feed(record)
+        if judges(record):
+            judged = replayed.state.r3
+    replayed.finish()
+    reasons = () if replayed.rules is None else blocked(replayed.rules, replayed.state)
+    return (*reasons, *(() if judged == replayed.state.r3 else (NO_CHECK,)))
 
 
 def must_fit(found: Leaving, signed: str = "") -> None:

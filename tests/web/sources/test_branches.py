@@ -30,6 +30,20 @@ task Write {
   success: file_exists("b")
 }
 """
+LATE = """\
+AGENT Late LEVEL 2 {
+  START -> one
+  TASK one { GOAL "Write."
+    step a: tool.write_file { path: "README.md" content: "checked" }
+    success: file_exists("README.md")
+    NEXT { success -> two }
+  }
+  TASK two { GOAL "Write after the check."
+    step b: tool.write_file { path: "README.md" content: "not checked" }
+  }
+}
+"""
+"""A file that is written after a clean check."""
 CHANGES = """\
 task Change {
   step new: tool.write_file { path: "hello.txt" content: "Hello" }
@@ -222,6 +236,21 @@ def test_only_a_checked_success_passes_the_barrier(
     page = cast.client("rita").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
     assert why.value.message in page and "Push the branch" not in page
     assert not Branch.objects.exists()
+
+
+def test_what_was_written_after_a_clean_check_does_not_go_out(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    repository.commit({"README.md": b"# App\n"})
+    run = run_from(text=LATE)
+    assert run.state == "succeeded" and not run.unchecked
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], run, approve=True, signed=leaving.of(run).digest)
+    assert why.value.code == "door.blocked" and "No Check Ran" in why.value.message
+    page = cast.client("rita").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    assert "No Check Ran" in page and "Push the branch" not in page
+    patch = cast.client("rita").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch").content
+    assert patch.startswith(b"may not leave as a commit: No Check Ran\n")
 
 
 def test_a_run_of_no_source_and_of_one_that_was_removed(cast: Any, changed: Run) -> None:
