@@ -266,8 +266,8 @@ def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the sandbox as another user")
 def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, runs: Path) -> None:
-    spec = 'task A { step a: tool.run { cmd: "touch a/made.txt" } step q: llm.query { prompt: "?" output_var: b } '
-    spec += 'step c: tool.run { cmd: "touch c.txt" } }'
+    spec = 'task A { step a: tool.run { cmd: "touch a/made.txt" } '
+    spec += 'step q: llm.query { prompt: "?" output_var: b } step c: tool.run { cmd: "touch c.txt" } }'
     (tmp_path / "owned.spak").write_text(spec)
     own = tmp_path / "own"
     (own / ".git").mkdir(parents=True)

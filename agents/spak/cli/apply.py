@@ -12,7 +12,7 @@ import getpass
 import shlex
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -366,13 +366,11 @@ def _next(found: Found) -> str:
     return f"spak apply {found.run}" + "".join(f" --allow-runs {shlex.quote(path)}" for path in found.held)
 
 
-def at_stop(folder: Path, seen: View, as_json: bool) -> int:
+def at_stop(folder: Path, seen: View, as_json: bool, show: Callable[[View, bool], int]) -> int:
     """Show a run with `--in-place` that stopped, and bring home what it changed; of one that failed, was
     refused or was cancelled nothing comes. The exit code is the run's, or why nothing came."""
-    from spak.cli import show
-
     if seen.state in ("failed", "refused", "cancelled"):
-        code = show.show(seen, as_json)
+        code = show(seen, as_json)
         common.say(f"spak: nothing was applied in place; spak apply {seen.run} brings what the run changed")
         return code
     problem: UserError | None = None
@@ -385,7 +383,7 @@ def at_stop(folder: Path, seen: View, as_json: bool) -> int:
         said = {} if problem is None else {"error": {"code": problem.code, "message": problem.message}}
         common.emit({**seen.to_json(), "apply": said if found is None else found.to_json()})
     else:
-        show.show(seen, as_json)
+        show(seen, as_json)
         if found is not None:
             _say(found)
     if problem is not None:

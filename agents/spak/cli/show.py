@@ -131,7 +131,7 @@ def advance_and_show(
         return show(seen, as_json)
     from spak.cli import apply
 
-    return apply.at_stop(held.folder, seen, as_json)
+    return apply.at_stop(held.folder, seen, as_json, show)
 
 
 def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
