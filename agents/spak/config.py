@@ -9,7 +9,7 @@ the Host that a run uses. The only module of the library that reads the environm
                  wall_s, cpu_s, memory_mib, processes, output_kib
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
                  shown_secrets = ["*.pem"]       files that are no secrets, whatever their names say
-    [workspace]  bring, readonly, only, scratch  lists: what a run's copy holds (spak.workspace.brought)
+    [workspace]  bring = ["gen"]                 what a run's copy holds, and how much at most
     [network]    requests = ["public"]           SPAK_NETWORK_REQUESTS: where http_request may go
                  models = ["public"]             SPAK_NETWORK_MODELS: where models' servers may be
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
@@ -51,6 +51,7 @@ from spak.runner.secrets import Secrets
 from spak.secrets.redact import MIN_SECRET, Redactor
 from spak.secrets.secret import Secret
 from spak.workspace import Wanted
+from spak.workspace import settings as workspace_settings
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
 RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}
@@ -70,7 +71,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
         "binds": list,
         "shown_secrets": list,
     },
-    "workspace": {"bring": list, "readonly": list, "only": list, "scratch": list},
+    "workspace": workspace_settings.KEYS,
     "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
@@ -83,6 +84,7 @@ _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("sandbox", "memory_mib"): (16, 1 << 24),
     ("sandbox", "processes"): (4, 1 << 20),
     ("sandbox", "output_kib"): (1, 1 << 20),
+    **{("workspace", key): ends for key, ends in workspace_settings.RANGES.items()},
 }
 _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_LLM_MODE": ("llm", "mode"),
@@ -119,7 +121,7 @@ class Settings:
     """Where each is: `{"env": VAR}` or `{"file": PATH}`."""
     shown_secrets: tuple[str, ...] = ()
     wanted: Wanted = field(default_factory=Wanted)
-    """What of a folder is brought into a run's copy."""
+    """What a run's copy holds of a folder, and how much at most."""
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
     law: tuple[Path, ...] = ()
@@ -142,7 +144,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
     named = _named_secrets(values.pop("secrets", {}))
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
-    network, here = values.get("network", {}), values.get("workspace", {})
+    network = values.get("network", {})
     llm = replace(llm, base=replace(llm.base, reach=_texts("network", network, "models", urls.REACHES)))
     usual = Limits()
     return Settings(
@@ -163,9 +165,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         llm=llm,
         secrets=named,
         shown_secrets=_texts("sandbox", box, "shown_secrets"),
-        wanted=Wanted(
-            **{key: _texts("workspace", here, key) for key in here}, home=variables.get("HOME", "")
-        ),
+        wanted=workspace_settings.read(values.get("workspace", {}), variables.get("HOME", "")),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
         commands=_named_paths(values.get("policy", {}).get("commands", ()), folder or Path()),

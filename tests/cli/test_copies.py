@@ -141,3 +141,44 @@ def test_what_reaches_beyond_the_folder_is_not_in_the_copy(
     args = ("run", program(tmp_path, "open('x', 'w').write('x')"), "--workspace", "project", "--in-place")
     cli(*args, "--json")
     assert (tmp_path / "other.txt").read_text() == "outside"
+
+
+FILLS = "import os\nfor n in range(100):\n open(f'f{n}', 'wb').write(os.urandom(1 << 20))"
+
+
+def test_a_step_that_fills_its_quota_is_an_ordinary_result(cli: Cli, tmp_path: Path, project: Path) -> None:
+    (tmp_path / "spak.toml").write_text("[workspace]\nsize_mib = 16\n")
+    spec = program(tmp_path, FILLS, "NEXT { fail -> u }")
+    text = (tmp_path / spec).read_text()
+    (tmp_path / spec).write_text(f'{text[:-1]} TASK u {{ step n: tool.run {{ cmd: "ls" }} }} }}')
+    done = cli("run", spec, "--workspace", "project", "--json")
+    filled, after = acts(tmp_path)
+    assert done.code == 0, (done.out, done.err)
+    assert filled["outcome"] == "limit" and "16 MiB" in filled["out"]
+    assert "f0" not in str(after["out"]) and "a.py" in str(after["out"])
+
+
+def test_a_store_that_is_full_is_an_ordinary_result(cli: Cli, tmp_path: Path, project: Path) -> None:
+    (tmp_path / "spak.toml").write_text("[workspace]\nstore_mib = 8\n")
+    code = "import os\nopen('big', 'wb').write(os.urandom(9 << 20))"
+    done = cli("run", program(tmp_path, code), "--workspace", "project", "--json")
+    [full] = acts(tmp_path)
+    assert done.code == 1 and (full["outcome"], full["code"]) == ("limit", "workspace.limit")
+    [run] = (tmp_path / ".spak/runs").iterdir()
+    assert not (run / "workspace/big").exists()
+
+
+def test_a_folder_that_is_larger_than_its_quota_is_not_copied(
+    cli: Cli, tmp_path: Path, project: Path
+) -> None:
+    (tmp_path / "spak.toml").write_text("[workspace]\nfiles = 2\n")
+    done = cli("run", program(tmp_path, "pass"), "--workspace", "project", "--json")
+    assert (done.code, done.error) == (1, "workspace.limit") and "only" in done.json["error"]["hint"]
+    assert not list((tmp_path / ".spak/runs").iterdir())
+
+
+@pytest.mark.parametrize("text", ["size_mib = 0", "files = true", 'bring = ["../x"]', "only = [1]", "x = 1"])
+def test_settings_that_are_wrong(cli: Cli, tmp_path: Path, project: Path, text: str) -> None:
+    (tmp_path / "spak.toml").write_text(f"[workspace]\n{text}\n")
+    done = cli("run", program(tmp_path, "pass"), "--workspace", "project", "--json")
+    assert (done.code, done.error) == (2, "usage.config")

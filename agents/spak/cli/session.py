@@ -187,7 +187,7 @@ def begin(
     with making(folder):
         if answers is not None:
             answers.keep(folder)
-        place = _workspace(folder)
+        place = _workspace(folder, chosen)
         copied = None
         if source is not None:
             copied = place.copy_in(source, chosen.wanted)
@@ -240,7 +240,7 @@ def reopen(
             f"run {name} worked in {about['in_place']} itself, as an older version began it",
             "start a new run: --in-place now copies the folder, and brings back what changed at each stop",
         )
-    place = _workspace(folder)
+    place = _workspace(folder, chosen)
     host = _placed(host, place, copied, chosen)
     begun = about.get("mode")
     known: Mode | None = begun if begun in config.MODES else None
@@ -273,8 +273,8 @@ def _source(spec: Path, given: Path | None) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _workspace(folder: Path) -> Workspace:
-    return Workspace(folder / "workspace", folder / "store")
+def _workspace(folder: Path, chosen: config.Settings) -> Workspace:
+    return Workspace(folder / "workspace", folder / "store", bounds=chosen.wanted.bounds)
 
 
 def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:
@@ -347,7 +347,7 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         for kept in ("store", "blobs"):
             if (root / parent / kept).is_dir():
                 shutil.copytree(root / parent / kept, folder / kept, dirs_exist_ok=True)
-        place = Workspace(folder / "workspace", folder / "store")
+        place = _workspace(folder, chosen)
         copied = Copied.read(root / parent)
         if copied is not None:
             copied.write(folder)

@@ -20,7 +20,7 @@ from spak.ports.models import (
     Trial,
 )
 from spak.ports.redacting import Redacting
-from spak.ports.sandbox import MIB, Child, Heard, Job, Launcher, Limits, Outcome, Status, Stream
+from spak.ports.sandbox import MIB, Child, Heard, Job, Launcher, Limits, Outcome, Quota, Status, Stream
 from spak.ports.tools import Archive, Call, Kept, Tool, Toolchain, ToolResult
 from spak.ports.validators import Ask, Asked, Keeping, MeasureCall, Measurement, Subject, Validator
 
@@ -53,6 +53,7 @@ __all__ = [
     "Prompt",
     "Proposer",
     "Question",
+    "Quota",
     "Redacting",
     "Sized",
     "Status",

@@ -18,6 +18,16 @@ order, in whatever thread reads them. It comes back at once and raises nothing; 
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """How much a workspace may hold, and how much of it there was when the job began."""
+
+    size_bytes: int
+    entries: int
+    held_bytes: int = 0
+    held_entries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What a job may use at most; past it the job ends with status `limit`, `oom` or `timeout`."""
 
@@ -29,6 +39,8 @@ class Limits:
     output_bytes: int = MIB
     """How much of each stream is kept: half from the head, half from the tail; the rest only counted."""
     open_files: int = 256
+    quota: Quota | None = None
+    """Of the workspace, where the job may write in it."""
 
 
 @dataclass(frozen=True, slots=True)

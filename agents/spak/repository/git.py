@@ -30,7 +30,7 @@ MAX_STDERR = 2000
 MEMORY, OPEN_FILES = 1 << 30, 256
 PATH = "/usr/local/bin:/usr/bin:/bin"
 WRAPPER, LIMITER = "timeout", "prlimit"
-FULL = ("No space left", "Disk quota exceeded")
+FULL = ("No space left", "Disk quota exceeded", "Out of diskspace")
 _FSIZE, _CPU = 128 + signal.SIGXFSZ, 128 + signal.SIGXCPU
 _LATE = frozenset({124, _CPU, 128 + signal.SIGKILL})
 

@@ -268,7 +268,8 @@ class Performer:
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
-                    self.secret_guard.launcher(effect, asked), limits=self.host.limits,
+                    self.secret_guard.launcher(effect, asked),
+                    limits=replace(self.host.limits, quota=self.workspace.quota),
                     toolchain=self.host.toolchain, inherit=(lock,),
                     archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
                     repository=self.repositories.commits(history.committed, self.cancel),

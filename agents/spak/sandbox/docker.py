@@ -389,6 +389,8 @@ def _outcome(warm: Warm, limits: Limits, step: Step) -> Outcome:
         number = found.number + 128 if found.kind == "s" else found.number
     if warm.out_of_memory(_OOM_S if found is None or number == killed else 0):
         status, number, detail = "oom", killed, f"more than {limits.memory_bytes} bytes of memory (engine)"
+    elif step.full:
+        status, number, detail = "limit", killed, step.full
     elif found is None:
         timeout = step.wall_ms >= 1000 * limits.wall_s
         status, number, detail = (

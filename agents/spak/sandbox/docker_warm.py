@@ -26,6 +26,7 @@ from spak.sandbox import docker_engine as engine
 from spak.sandbox.awake import Awake
 from spak.sandbox.docker_engine import EngineError, engine_errors
 from spak.sandbox.docker_wire import Frames, Held, Report, report
+from spak.sandbox.quota import DiskWatch
 from spak.sandbox.streams import Collector
 
 START_S = 30.0
@@ -73,6 +74,8 @@ class Step:
     err: Collector
     wall_ms: int
     trouble: str = ""
+    full: str = ""
+    """How it went over its quota."""
 
 
 @dataclass
@@ -107,14 +110,18 @@ class Warm:
         out, err = (Collector(limits.output_bytes, number, heard) for number in (1, 2))
         held, frames = Held(err), Frames()
         began = time.monotonic()
+        watch = None
+        if limits.quota is not None and self.key.writable:
+            watch = DiskWatch(self.key.workspace, limits.quota)
         try:
             stream = apart(self._begin, cancel, late=engine.drop)
         except EngineError as error:
             raise Ended(f"the engine did not begin the job: {error}") from error
         line = engine.line(stream)
-        trouble = ""
+        trouble = full = ""
         try:
-            self._carry(line, memoryview(packed + stdin), frames, out, held, START_S + limits.wall_s, cancel)
+            until = START_S + limits.wall_s
+            full = self._carry(line, memoryview(packed + stdin), frames, out, held, until, watch, cancel)
         except OSError as error:
             trouble = f"the engine went away: {error}"
         except TimeoutExpired:
@@ -126,7 +133,7 @@ class Warm:
         if found is None:
             held.let_go()
             trouble = trouble or "the container ended before the job did"
-        return Step(found, out, err, wall_ms, trouble)
+        return Step(found, out, err, wall_ms, trouble, full)
 
     def _begin(self) -> Any:
         """The engine's stream to a guest that waits for a job. Raises: EngineError."""
@@ -144,22 +151,26 @@ class Warm:
         out: Collector,
         err: Held,
         until: float,
+        watch: DiskWatch | None,
         cancel: Cancel | None,
-    ) -> None:
-        """Bytes both ways until the engine closes its side, for `until` seconds at most."""
+    ) -> str:
+        """Bytes both ways until the engine closes its side, for `until` seconds at most, or until the job is
+        over its quota, and then why."""
         line.setblocking(False)
-        clock, over = Awake(), False
+        clock, ended = Awake(), False
         outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
         while True:
             check(cancel)
             left = until - clock.now()
-            if left <= 0 and over:
-                return
+            if left <= 0 and ended:
+                return ""
             if left <= 0:
                 raise TimeoutExpired
+            if watch is not None and (why := watch.over()):
+                return why
             readable, writable, _ = select.select([line], [line] if rest else [], [], min(left, TURN_S))
-            if not (over or readable or writable) and (self.heard.ended.is_set() or self.out_of_memory(0)):
-                over, until = True, clock.now() + _LAST_WORDS_S  # gVisor leaves the stream open then
+            if not (ended or readable or writable) and (self.heard.ended.is_set() or self.out_of_memory(0)):
+                ended, until = True, clock.now() + _LAST_WORDS_S  # gVisor leaves the stream open then
             if writable:
                 try:
                     rest = rest[line.send(rest[:_CHUNK]) :]
@@ -176,7 +187,7 @@ class Warm:
                 except BlockingIOError:
                     continue
                 if not data:
-                    return
+                    return ""
                 for number, piece in frames.feed(data):
                     if number in outputs:
                         outputs[number](piece)

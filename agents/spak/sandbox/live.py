@@ -31,6 +31,7 @@ from spak.ports import Heard, Limits, Outcome, Status
 from spak.sandbox import orphans, procfs, rlimits
 from spak.sandbox.awake import Awake
 from spak.sandbox.cgroup import Group
+from spak.sandbox.quota import DiskWatch
 from spak.sandbox.streams import Collector
 
 START_S = 20.0
@@ -82,8 +83,10 @@ class Live:
         late: Mapping[int, tuple[int, int]],
         heard: Heard | None = None,
         cancel: Cancel | None = None,
+        workspace: Path | None = None,
     ) -> None:
-        """`late` are the resource limits that are to be set from outside; `cancel` ends its start alone."""
+        """`late` are the resource limits that are to be set from outside; `cancel` ends its start alone;
+        `workspace` is what the limits' quota is of."""
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._process, self._limits, self._group = process, limits, group
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
@@ -96,6 +99,9 @@ class Live:
         self._ended = threading.Event()
         self._guard = threading.Lock()
         self._pidfd = -1
+        self._disk: DiskWatch | None = None
+        if workspace is not None and limits.quota is not None:
+            self._disk = DiskWatch(workspace, limits.quota, lambda: procfs.tree(self.pid))
         orphans.adopt()
         try:
             self._await_shell(cancel)
@@ -256,8 +262,10 @@ class Live:
                     due = clock.now() + tick
 
     def _watch(self) -> None:
-        """One look at what no resource limit sees: the whole tree's CPU time and memory."""
+        """One look at what no resource limit sees: the whole tree's CPU time and memory, and the disk."""
         limits = self._limits
+        if self._disk is not None and (why := self._disk.over()):
+            self._sentence("limit", why)
         if self._group is not None and self._group.out_of_memory():
             self._sentence("oom", f"more than {limits.memory_bytes} bytes of memory (control group)")
         usage = procfs.usage(self.pid)

@@ -191,7 +191,8 @@ class Restricted:
             raise
         finally:
             wiring.close()
-        return Live(process, job.limits, group, limits if uid is None else {}, job.heard, job.cancel)
+        late, watched = limits if uid is None else {}, job.workspace if job.writable else None
+        return Live(process, job.limits, group, late, job.heard, job.cancel, watched)
 
     def probe(self) -> str:
         """A nonce comes back from inside, and a file that anyone on the host may read does not."""

@@ -13,21 +13,21 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from spak.errors import RunError, UsageError
 from spak.paths import OURS
 from spak.repository.git import Git
+from spak.repository.scratch import GIT
+from spak.workspace.tree import MAX_DEPTH, Bounds
 
-GIT = ".git"
 READONLY = (".venv", "venv", "node_modules")
 SCRATCH = ("node_modules/.cache", ".vite", "target", "build")
 GIT_S = 120.0
 """Seconds that git has to list a folder."""
 MOST_BYTES = 1 << 30
 """Bytes of names that git may print."""
-MAX_DEPTH = 128
 _NO_REPOSITORY = "not a git repository"
 
 Names = dict[str, "Names | None"]
@@ -51,10 +51,12 @@ class Wanted:
     """Ignored folders, by name or path, that are empty and writable."""
     home: str = ""
     """The user's, where git finds their own list of what to ignore."""
+    bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
         for path in (*self.bring, *self.readonly, *self.only, *self.scratch):
-            if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+            odd = not isinstance(path, str) or not path.strip("/.") or "\0" in path
+            if odd or path.startswith("/") or ".." in path.split("/"):
                 raise UsageError(
                     "usage.config",
                     f"[workspace] names {path!r}, which is not below the folder",

@@ -22,7 +22,7 @@ from spak.errors import RunError, UsageError
 from spak.files.disk import Disk
 from spak.paths import OURS
 from spak.secrets import contents, which
-from spak.workspace.brought import GIT, Names, Wanted, choose, unreadable
+from spak.workspace.brought import Names, Wanted, choose, unreadable
 from spak.workspace.copied import Copied
 from spak.workspace.store import CHUNK, Store
 from spak.workspace.tree import MAX_DEPTH, TAKES_RIGHTS, Bounds
@@ -79,6 +79,11 @@ def copy(
     return Copied.of(source, brought, counted.files), copying.written
 
 
+def no_folder(source: Path) -> UsageError:
+    """The error for what cannot be copied."""
+    return UsageError("workspace.source", f"{source} is not a folder", "name a folder with --workspace")
+
+
 def _looked(
     at: int, names: Names, bounds: Bounds, never: frozenset[_Identity], counted: _Counted, depth: int
 ) -> _Folder:
@@ -98,15 +103,12 @@ def _looked(
             counted.files += 1
             found.links.append(name)
         elif stat.S_ISDIR(seen.st_mode) and (seen.st_dev, seen.st_ino) not in never:
-            files = counted.files
             inner = _open_folder(name, at)
             try:
                 mode = stat.S_IMODE(seen.st_mode)
                 found.folders[name] = mode, _looked(inner, below or {}, bounds, never, counted, depth + 1)
             finally:
                 os.close(inner)
-            if name == GIT and not depth:
-                counted.files = files
         if counted.entries > bounds.entries or counted.size_bytes > bounds.size_bytes or depth > MAX_DEPTH:
             raise RunError(
                 "workspace.limit",

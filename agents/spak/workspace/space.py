@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from spak.cancel import Cancel
-from spak.errors import BugError, RunError, UsageError, UserError
+from spak.errors import BugError, RunError, UserError
 from spak.files.disk import SYNC_EACH, Disk, nothing, typed
-from spak.ports import Blobs
+from spak.ports import Blobs, Quota
 from spak.repository.scratch import GIT
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
@@ -73,14 +73,15 @@ class Workspace:
         self.directory = Path(directory)
         self._place = str(directory)
         self._disk = Disk(before)
-        self._store = Store(Path(store), self._disk)
         self._bounds = bounds or Bounds()
+        self._store = Store(Path(store), self._disk, self._bounds.store_bytes)
         self._scanner = Scanner(self._store, self._disk, self._bounds)
         self._lock = WorkspaceLock(Path(store), wait_s)
         self.ours = copying.skipped(self.directory, Path(store))  # names at the top that no job sees
         self._skip = self.ours | {GIT}
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
+        self.quota: Quota | None = None  # what a step that has begun may bring it to
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
         self._prepared = False
@@ -209,6 +210,8 @@ class Workspace:
                 self._way_back = tree.root, wal.encode(Preimage.of(effect, tree))
             self._store.begin(effect.encode() + b"\n" + self._way_back[1])
             self._base = tree.root
+            most = self._bounds
+            self.quota = Quota(most.size_bytes, most.entries, tree.size_bytes, tree.entries)
             self._state = "open"
             return tree.root.digest
 
@@ -325,9 +328,7 @@ class Workspace:
         `workspace.unreadable`, `workspace.changing`, `git.*`, with nothing left behind.
         """
         if not source.is_dir():
-            raise UsageError(
-                "workspace.source", f"{source} is not a folder", "name a folder with --workspace"
-            )
+            raise copying.no_folder(source)
         with self._filling("copying the workspace") as fd:
             ours = (self.directory, self._store.folder)
             copied, written = copying.copy(source, fd, wanted, self._store, self._disk, self._bounds, ours)

@@ -60,8 +60,9 @@ class Source(Protocol):
 class Store:
     """The objects of one workspace; many may read the file, whoever holds the workspace lock may write."""
 
-    def __init__(self, folder: Path, disk: Disk) -> None:
+    def __init__(self, folder: Path, disk: Disk, most_bytes: int | None = None) -> None:
         self.folder = folder
+        self._most_bytes = most_bytes
         self.sources: tuple[Source, ...] = ()
         """Other places to read from: the store of a run that this one was forked from, the run's blobs."""
         self.lost = False
@@ -147,8 +148,12 @@ class Store:
     # ---- writing -----------------------------------------------------------------------------------
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes whose digest is known already; they are in the file after `write`."""
+        """Keep bytes whose digest is known already; they are in the file after `write`.
+
+        Raises: RunError `workspace.limit` where it would hold too much.
+        """
         if not self.has(digest):
+            self._must_hold(len(data))
             self._waiting[digest] = data
             self._waiting_size += len(data)
             if self._waiting_size > _BUFFERED:
@@ -157,10 +162,11 @@ class Store:
     def put_file(self, digest: str, fd: int, size: int, cancel: Cancel | None = None) -> bool:
         """Keep the content of an open file; False when it is not what `digest` says (any more).
 
-        Raises: Cancelled, and nothing of it is kept.
+        Raises: Cancelled, RunError `workspace.limit`, and nothing of it is kept.
         """
         if self.has(digest):
             return True
+        self._must_hold(size)
         self.write()
         if self._end == 0:
             self._append([])
@@ -312,6 +318,15 @@ class Store:
                     self._begun = None
         if not self._waiting:
             self._waiting_size = 0
+
+    def _must_hold(self, more: int) -> None:
+        most = self._most_bytes
+        if most is not None and self._end + self._waiting_size + more > most:
+            raise RunError(
+                "workspace.limit",
+                f"the states of the files that are kept would be more than {most >> 20} MiB",
+                "let steps write less, or raise `store_mib` in [workspace]; the step was not committed",
+            )
 
     def _put_at(self, data: bytes, at: int) -> None:
         """Write at the end, over whatever a write that failed has left there."""

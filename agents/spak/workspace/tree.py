@@ -66,8 +66,10 @@ class Node:
 class Bounds:
     """How much a workspace may hold before it is called a mistake."""
 
-    entries: int = 200_000
+    entries: int = 300_000
     size_bytes: int = 8 << 30
+    store_bytes: int = 16 << 30
+    """Of all states of its files that are kept."""
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class Tree:
     root: Node
     modes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """How often each mode occurs, by kind of line (d, f, x)."""
+    entries: int = 0
+    size_bytes: int = 0
 
     @property
     def takes_rights(self) -> bool:
@@ -115,7 +119,7 @@ class Scanner:
         if len(self._seen) > len(this.inodes):
             for inode in self._seen.keys() - this.inodes:
                 del self._seen[inode]
-        return Tree(self._last, this.modes)
+        return Tree(self._last, this.modes, this.entries, this.size_bytes)
 
     def know(self, written: Iterable[tuple[os.stat_result, str, bool]]) -> None:
         """Take files for read that were written under the workspace lock, which is held still: nobody else
@@ -195,8 +199,8 @@ class _Pass:
         self.modes: dict[tuple[str, int], int] = {}
         self._scanner = scanner
         self._keep = keep
-        self._entries = 0
-        self._bytes = 0
+        self.entries = 0
+        self.size_bytes = 0
 
     def folder(self, fd: int, mode: int, skip: frozenset[str], depth: int, before: Node | None) -> Node:
         """The node of an open folder: the one of the scan before where nothing in it changed."""
@@ -226,12 +230,12 @@ class _Pass:
     def _entry(self, fd: int, entry: os.DirEntry[str], depth: int, before: Node | None) -> Node:
         found = entry.stat(follow_symlinks=False)
         mode = found.st_mode
-        self._entries += 1
-        if self._entries > self._scanner.bounds.entries:
+        self.entries += 1
+        if self.entries > self._scanner.bounds.entries:
             raise _too_much(f"it holds more than {self._scanner.bounds.entries} files and folders")
         if stat.S_ISREG(mode):
-            self._bytes += found.st_size
-            if self._bytes > self._scanner.bounds.size_bytes:
+            self.size_bytes += found.st_size
+            if self.size_bytes > self._scanner.bounds.size_bytes:
                 raise _too_much(f"its files are more than {self._scanner.bounds.size_bytes >> 20} MiB")
             node = self._scanner.file(fd, entry.name, found, keep=self._keep)
             self.inodes.add(found.st_ino)
