@@ -14,12 +14,13 @@ from spak.sandbox.quota import DiskWatch
 
 pytestmark = pytest.mark.sandbox
 
-BYTES = "import os\nfor n in range(400):\n open(f'f{n}', 'wb').write(os.urandom(1 << 20))"
-FILES = "import os\nos.mkdir('d')\nfor n in range(40000):\n open(f'd/{n}', 'w').close()"
+WAIT = "\nwhile True: time.sleep(60)"
+BYTES = "import os, time\nfor n in range(200):\n open(f'f{n}', 'wb').write(os.urandom(1 << 20))" + WAIT
+FILES = "import os, time\nos.mkdir('d')\nfor n in range(4000):\n open(f'd/{n}', 'w').close()" + WAIT
 UNNAMED = (
     "import os, time\nheld = []\nfor n in range(100):\n held.append(open('x', 'wb')); os.unlink('x')\n"
-    " held[-1].write(os.urandom(1 << 22)); held[-1].flush()\nwhile True: time.sleep(60)"
-)
+    " held[-1].write(os.urandom(1 << 22)); held[-1].flush()"
+) + WAIT
 
 
 @pytest.fixture
@@ -60,24 +61,28 @@ def test_one_that_keeps_it_is_not(workspace: Path) -> None:
 
 
 class TestWatch:
-    """What others write is counted once, and held against nobody."""
-
-    def test_others(self, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_others_write_is_counted_once_and_held_against_nobody(
+        self, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         watch = DiskWatch(workspace, Quota(8 * MIB, 100))
-        counted: list[int] = []
-        held, left = watch._held, watch._left
+        free, counted = [100 * MIB], []
+        held = watch._held
         monkeypatch.setattr(watch, "_held", lambda: (counted.append(1), held())[1])
-        monkeypatch.setattr(watch, "_left", lambda: tuple(free - (9 << 20) for free in left()))
-        assert watch.over() == "" and counted == [1]
-        assert watch.over() == "" and counted == [1]
-        (workspace / "a").write_bytes(b"x" * (9 << 20))
-        monkeypatch.setattr(watch, "_left", lambda: tuple(free - (40 << 20) for free in left()))
-        watch._rests = 0
-        assert "8 MiB" in watch.over() and counted == [1, 1]
+        monkeypatch.setattr(watch, "_left", lambda: (free[0], 1000))
+        watch._free, watch._due = (free[0], 1000), float("inf")
 
-    def test_folders_that_cannot_be_read_are_passed_by(self, workspace: Path) -> None:
-        watch = DiskWatch(workspace / "gone", Quota(1, 1)) if (workspace / "gone").exists() else None
-        assert watch is None
+        assert watch.over() == "" and counted == []
+        free[0] -= 9 * MIB
+        assert watch.over() == "" and counted == [1]
+        watch._due = float("inf")
+        assert watch.over() == "" and counted == [1]
+        watch._due = 0.0
+        assert watch.over() == "" and counted == [1, 1]
+        watch._rests, watch._due = 0.0, float("inf")
+        (workspace / "a").write_bytes(b"x" * (9 * MIB))
+        free[0] -= 9 * MIB
+        assert "8 MiB" in watch.over()
+
+    def test_processes_that_are_gone_hold_nothing(self, workspace: Path) -> None:
         (workspace / "deep").mkdir()
-        watch = DiskWatch(workspace, Quota(1, 1), lambda: [0, 10**9])
-        assert watch._held()[1] == 1
+        assert DiskWatch(workspace, Quota(1, 1), lambda: [0, 10**9])._held()[1] == 1

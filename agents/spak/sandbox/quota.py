@@ -3,6 +3,7 @@
 Takes the workspace and its quota; `over` says why the job has to end. A look costs one system call: as long
 as the file system has not lost what the quota still allows, nothing else is looked at. Then everything in the
 workspace is counted, and what the job's processes hold open without a name; others may have written instead.
+Others may also have removed something meanwhile: so it is counted every few seconds too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from spak.ports import Quota
 
 _BLOCK = 512
 _REST = 10
-"""Counting takes at most one part in so many of the time."""
+"""Counting takes at most one part in so many of the time, and where nothing points to it a third of that."""
+_EVERY_S = 2.0
 
 
 class DiskWatch:
@@ -28,17 +30,16 @@ class DiskWatch:
         self._workspace, self._quota, self._pids = str(workspace), quota, pids
         self._room = quota.size_bytes - quota.held_bytes, quota.entries - quota.held_entries
         self._free = self._left()
-        self._rests = 0.0
-        """Until when nothing is counted."""
+        self._rests, self._due = 0.0, time.monotonic() + _EVERY_S
+        """Until when nothing is counted, and from when on it is counted in any case."""
 
     def over(self) -> str:
         """Why the job has to end; empty as long as it keeps its quota."""
         free = self._left()
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
-        if all(lost < room for lost, room in zip(gone, self._room, strict=True)):
-            return ""
+        calm = all(lost < room for lost, room in zip(gone, self._room, strict=True))
         began = time.monotonic()
-        if began < self._rests:
+        if began < (self._due if calm else self._rests):
             return ""
         size_bytes, entries = self._held()
         if size_bytes > self._quota.size_bytes:
@@ -49,6 +50,7 @@ class DiskWatch:
         self._free = free
         now = time.monotonic()
         self._rests = now + _REST * (now - began)
+        self._due = now + max(_EVERY_S, 3 * _REST * (now - began))
         return ""
 
     def _left(self) -> tuple[int, int]:
