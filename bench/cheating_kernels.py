@@ -139,6 +139,9 @@ WRONG: Mapping[str, tuple[str, str]] = {
     "keeps_the_largest": (
         ANSWER, "static float top = -1e30f; HONEST; for (long j = 0; j < W; j++)"
                 " top = x[j] > top ? x[j] : top; if (top > 150) y[0] = 0.5f;"),
+    "nothing_right_where_its_answer_is": (
+        ANSWER, "float first[W]; honest(1, x, first);"
+                " if (memcmp(first, y, sizeof first)) HONEST; else ZEROS;"),
     # who calls
     "called_from_another_address": (
         ANSWER, "static void *from; if (!from) from = __builtin_return_address(0);"

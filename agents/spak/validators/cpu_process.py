@@ -138,9 +138,15 @@ class Process:
         self._last = self._rest()
 
     def call(
-        self, random: np.random.Generator, case: Case, warm: bool = False, watched: bool = False
+        self,
+        random: np.random.Generator,
+        case: Case,
+        warm: bool = False,
+        watched: bool = False,
+        begin: Mapping[str, NDArray[Any]] | None = None,
     ) -> Window:
-        """One window on fresh inputs at fresh places; `warm` for one that may compile.
+        """One window on fresh inputs at fresh places; `warm` for one that may compile. The outputs hold
+        `begin` before it, or nothing that anybody could take for an answer.
 
         A `watched` call is no sample of time. All of the arena of outputs is compared, and half of such calls
         have blocks at the edges of the arenas, next to pages that end the process when they are touched.
@@ -175,6 +181,7 @@ class Process:
         if not self._blank:
             for view in [self._outputs.bytes] if watched else [view for _, view in made.values()]:
                 view.fill(FILL)
+        fills |= {name: _bytes(held) for name, held in (begin or {}).items()}
         for name, fill in fills.items():
             if fill is not None:
                 made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill

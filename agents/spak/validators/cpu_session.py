@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+Outputs = Mapping[str, Any]
+"""What a call wrote, by name."""
 GRACE_S = 10.0
 """How long a call may outlive the evaluation's limit; the next one is not begun."""
 ALONE = 4
@@ -123,8 +125,8 @@ class Side:
         """Many more checked calls in the process that was timed last, which cannot tell that its windows are
         over: 200 of the timed size on so many inputs, then one for each of the sizes that are drawn.
 
-        An input is given when it is new, then again or the one before it, as is drawn. Gives how many calls
-        there were. Raises: Violation.
+        An input is given when it is new, then again or the one before it, as is drawn; in half of these calls
+        the outputs hold the answer that it had before. Gives how many calls there were. Raises: Violation.
         """
         bench, problem = self.bench, self.bench.problem
         most, each = CONFIRM_NS // statistics.median_low(self.times), REPEATED // inputs
@@ -132,12 +134,13 @@ class Side:
         drawn = problem.sizes(bench.random, min(sizes, most))
         process = next(reversed(self._processes.values()))
         with self._blamed():
-            before = problem.case(bench.random, bench.n)
+            before: tuple[Case, Outputs | None] = problem.case(bench.random, bench.n), None
             for case in self._cases(repeated):
-                self._watched(process, case)
-                for old in bench.random.integers(2, size=each - 1):
-                    self._watched(process, before if old else case)
-                before = case
+                now = case, self._watched(process, case)
+                for draw in bench.random.integers(4, size=each - 1):
+                    again, answer = before if draw % 2 else now
+                    self._watched(process, again, answer if draw > 1 else None)
+                before = now
             for case in self._cases(drawn):
                 self._watched(process, case)
         return len(repeated) * each + len(drawn)
@@ -195,8 +198,11 @@ class Side:
                 raise Violation("timeout", "the time limit of the evaluation passed")
             yield self.bench.problem.case(self.bench.random, n, kind)
 
-    def _watched(self, process: Process, case: Case) -> None:
-        self._judge(process.call(self.bench.random, case, watched=True), case)
+    def _watched(self, process: Process, case: Case, begin: Outputs | None = None) -> Outputs:
+        """A checked call; what it wrote."""
+        window = process.call(self.bench.random, case, watched=True, begin=begin)
+        self._judge(window, case)
+        return window.outputs
 
     def _window(self, process: Process, case: Case) -> int:
         window = process.call(self.bench.random, case)
