@@ -35,6 +35,8 @@ AGENT A LEVEL 4 {
   TASK mend {
     step fix: llm.query { prompt: "Mend a.txt." output_var: diff }
     step put: tool.apply_patch { patch: diff protect: ["tests/", "ci/"] }
+    step note: tool.write_file { path: "notes.md" content: "x" }
+    step style: tool.run { cmd: "ruff" on_fail: continue timeout_s: 9 writable: false }
     NEXT { success -> verify }
   }
   TASK verify {
@@ -77,8 +79,10 @@ ROWS = [
     ("judgement", (' and verdict == "yes"', ""), "success in verify judges less"),
     ("judgement", ("exit_code(test) == 0", "exit_code(test) < 9"), "success in verify judges less"),
     ("validator", (' VALIDATOR PyTest { paths: ["tests/"] }', ""), "VALIDATOR in tune judges less"),
-    ("protect", ('"tests/", "ci/"', '"tests/unit", "ci"'), "patches may change tests/ in mend, which was protected"),
-    ("protect", (' protect: ["tests/", "ci/"]', ""), "patches may change ci/ in mend"),
+    ("protect", ('"tests/", "ci/"', '"tests/unit", "ci"'), "the spec may change tests/ in mend, which was protected"),
+    ("protect", (' protect: ["tests/", "ci/"]', ""), "the spec may change ci/ in mend"),
+    ("protect", ('path: "notes.md"', 'path: "tests/test_a.py"'), "the spec may change tests/test_a.py in mend"),
+    ("protect", ("step note: tool.write_file", 'step more: tool.delete_file { path: "./ci/x" }\n    step note: tool.write_file'), "the spec may change ./ci/x in mend"),
     ("axiom", (' AXIOM "Be brief."', ""), "the axiom is gone: Be brief."),
     ("policy", ('  POLICY "rules.mg"\n', ""), "POLICY forbids less"),
     ("level", ("LEVEL 4", "LEVEL 5"), "LEVEL rises (4 -> 5)"),
@@ -87,12 +91,13 @@ ROWS = [
     ("mode", ("MODE semi_auto", "MODE full_auto"), "MODE (semi_auto -> full_auto) stops less often"),
     ("approvals", ("SANDBOX DOCKER", "SANDBOX DOCKER, APPROVALS ask"), "what was denied may be approved by a person"),
     ("sandbox", ("SANDBOX DOCKER", "SANDBOX RESTRICTED"), "the sandbox is weaker (DOCKER -> RESTRICTED)"),
+    ("sandbox", (" writable: false", ""), "the sandbox is weaker of step style in mend"),
     ("network", ('"a.example"', '"a.example", "b.example"'), "requests may reach b.example"),
     ("tool", ("TOOLS [read_file]", "TOOLS [read_file, run]"), "the tool run may be called in build"),
     *(("budget", (old, new), "the limit") for old, new in (
         ("steps: 50", "steps: 51"), ("steps: 50", "steps: 0"), ("requests: 20", "requests: 0"),
         ("request_bytes: 9", "request_bytes: 0"), ("RETRIES 1", "RETRIES 2"), ("limit: 3", "limit: 4"),
-        ("MODE semi", "RETRIES 9, MODE semi"),
+        ("MODE semi", "RETRIES 9, MODE semi"), ("timeout_s: 9", "timeout_s: 10"), (" timeout_s: 9", ""),
     )),
     ("backend", ("BACKEND manual", "BACKEND vllm"), "another model answers (manual -> vllm)"),
     ("proposer", ("PROPOSER tuner", "PROPOSER evolve"), "another proposer plans in build (tuner -> evolve)"),
@@ -240,6 +245,22 @@ def test_a_patch_step_under_another_name_is_held_to_the_same_protection() -> Non
     put = 'step put: tool.apply_patch { patch: diff protect: ["tests/", "ci/"] }'
     text = changed(CHAIN, (put, 'step b: tool.apply_patch { patch: "x" on_fail: stop }'))
     assert {item.name for item in widening(text) if item.kind == "protect"} == {"tests/", "ci/"}
+
+
+def test_a_step_under_another_name_is_held_to_the_same_limits() -> None:
+    text = changed(CHAIN, ("step style:", "step lint:"), ("timeout_s: 9", "timeout_s: 90"))
+    (found,) = widening(text)
+    assert found.why == "the limit timeout_s of step lint in mend is higher (9 -> 90)"
+    more = 'step lint: tool.run { cmd: "mypy" timeout_s: 3000 }\n    step style:'
+    assert widening(changed(CHAIN, ("step style:", more))) == [], "a new step is no higher limit"
+
+
+@pytest.mark.parametrize("path", ["{{diff}}", "diff", "a/../tests/x"])
+def test_a_path_that_is_put_together_may_be_a_protected_one(path: str) -> None:
+    written = path if path == "diff" else f'"{path}"'
+    (found,) = widening(changed(CHAIN, ('path: "notes.md"', f"path: {written}")))
+    assert (found.kind, found.widens) == ("protect", None)
+    assert widening(changed(CHAIN, ('path: "notes.md"', 'path: "docs/notes.md"'))) == []
 
 
 def test_more_changed_ways_than_are_compared_are_not_known() -> None:

@@ -66,7 +66,7 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
     head = body[body.index('id="patch"') : body.index("</h2>", body.index('id="patch"'))]
     assert "Widens</span>" in head and "Privileged</span>" in head
     order = [
-        'aria-label="What the patch loosens"', "patches may change tests/ in fix", 'aria-label="Checks"',
+        'aria-label="What the patch loosens"', "the spec may change tests/ in fix", 'aria-label="Checks"',
         'id="changes"', 'id="evidence"', 'id="text"', 'id="verdict"', 'value="approve"', 'id="conversation"',
     ]  # fmt: skip
     places = [body.index(one) for one in order]
@@ -77,7 +77,7 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
 @pytest.mark.parametrize(
     ("text", "less", "pill", "words"),
     [
-        (PROTECTS, ' protect: ["tests/"]', "Widens", "patches may change tests/ in fix, which was protected"),
+        (PROTECTS, ' protect: ["tests/"]', "Widens", "the spec may change tests/ in fix, which was protected"),
         (JUDGED, "    NEXT { success -> verify }\n", "Widens", "a run ends without verify"),
         (JUDGED, "python3 ", "Look", "a judgement goes by test in verify"),
     ],

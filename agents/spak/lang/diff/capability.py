@@ -18,11 +18,13 @@ from spak.lang.diff import facts, judges, match, ways
 from spak.lang.diff.model import Capability, Flag
 from spak.lang.diff.view import StepView, TaskView, View, source_of
 from spak.lang.report import Report
+from spak.lang.template import holes
 
-NO_LIMIT_AT_0 = frozenset(
-    row.key for row in settings.PLACES["budget"].values() if row.schema.get("minimum") == 0
-)
-"""Budgets of which 0 means no limit."""
+NO_LIMIT_AT_0 = {
+    "timeout_s",
+    *(row.key for row in settings.PLACES["budget"].values() if row.schema.get("minimum") == 0),
+}
+"""Limits of which 0 means none."""
 
 LESS_IS_MORE = ("window", "margin_percent", "evidence", "every_s")
 """Knobs that allow more, or ask for less proof, when they go down."""
@@ -100,7 +102,9 @@ def flags(old: View, new: View, delta: tuple[Capability, ...]) -> tuple[Flag, ..
 def _sentence(row: Row, item: Capability) -> str:
     if item.widens is False:
         return f"{item.kind} {item.name} {item.change}"
-    where = f" in {item.path.split('/')[1]}" if item.path.startswith("tasks/") else ""
+    _, task, *more = item.path.split("/") if item.path.startswith("tasks/") else ("", "")
+    step = f" of step {more[1]}" if len(more) > 1 and item.kind in ("budget", "sandbox") else ""
+    where = f"{step} in {task}" if task else ""
     before, after = _short(item.before), _short(item.after)
     change = f" ({before} -> {after})" if item.change == "changed" else ""
     return row.says.format(name=_short(item.name), where=where, change=change, before=before, after=after)
@@ -123,21 +127,24 @@ def _by_facts(
 
     def found(sides: Sides) -> Iterator[Capability]:
         names = {f"tasks/{name}": f"tasks/{other}" for name, other in sides.pairs.items()}
+        for name, other in sides.pairs.items():
+            for step, now in sides.steps(sides.old.tasks[name], sides.new.tasks[other]).items():
+                names[f"tasks/{name}/steps/{step}"] = f"tasks/{other}/steps/{now}"
         before = {
             (names.get(one.path, one.path), one.name): one.value for one in held(sides.old, sides.catalog)
         }
         after = {(one.path, one.name): one.value for one in held(sides.new, sides.catalog)}
         kept = {"", *names.values()}
         for key in [*before, *(key for key in after if key not in before)]:
-            was, now = before.get(key), after.get(key)
-            if was == now and (key in before) == (key in after):
+            was, value = before.get(key), after.get(key)
+            if was == value and (key in before) == (key in after):
                 continue
             change: Any = "gained" if key not in before else "lost" if key not in after else "changed"
             if kind == "budget" and change != "changed":
                 continue  # a default that came or went with its task or its validator
             path, name = key
-            met = Met(name, change, was, now, path not in kept)
-            yield Capability(kind, change, path, name, was, now, widens(met))
+            met = Met(name, change, was, value, path not in kept)
+            yield Capability(kind, change, path, name, was, value, widens(met))
 
     return found
 
@@ -181,7 +188,9 @@ def _asks(met: Met) -> bool:
     return bool(met.now == "ask")
 
 
-def _weaker(met: Met) -> bool:
+def _weaker(met: Met) -> bool | None:
+    if met.name == facts.READ_ONLY:
+        return _lost(met)
     return _place(settings.SANDBOXES, met.now) < _place(settings.SANDBOXES, met.was)
 
 
@@ -319,13 +328,35 @@ def _protected(sides: Sides) -> Iterator[Capability]:
         was = {other: step for step, other in sides.steps(old, task).items()} if old is not None else {}
         for key, step in task.steps.items():
             if not _patches(step, sides.catalog):
+                known = old.steps.get(was.get(key, "")) if old is not None else None
+                yield from _writes_at(f"tasks/{name}/steps/{key}", step, known, usual, sides.catalog)
                 continue
             wanted = before.get((came.get(name, ""), was.get(key, "")), usual)
-            path = f"tasks/{name}/steps/{step.name}"
+            path = f"tasks/{name}/steps/{key}"
             for one in _uncovered(wanted, _kept(step)):
                 yield Capability("protect", "lost", path, one, widens=True)
             for one in _uncovered(_kept(step), wanted):
                 yield Capability("protect", "gained", path, one, widens=False)
+
+
+def _writes_at(
+    path: str, step: StepView, known: StepView | None, usual: list[str], catalog: Catalog | None
+) -> Iterator[Capability]:
+    """A path that patches may not change and that the step now writes; one that is put together may be it."""
+    at = step.parts.get("path")
+    if not usual or at is None or not judges.writes(step, catalog):
+        return
+    if (
+        known is not None
+        and known.kind == step.kind
+        and "path" in known.parts
+        and known.parts["path"].mark == at.mark
+    ):
+        return
+    is_plain = isinstance(at.node, ast.Text) and not holes(at.node.value) and ".." not in at.node.value
+    name = at.node.value if is_plain else source_of(at.node)
+    if not is_plain or not _uncovered([name], usual):
+        yield Capability("protect", "lost", path, name, widens=True if is_plain else None)
 
 
 def _patches(step: StepView, catalog: Catalog | None) -> bool:
@@ -368,13 +399,13 @@ TABLE: tuple[Row, ...] = (
     Row("evidence", "a judgement goes by {name}{where}, which is another", _grounds("evidence")),
     _row("judgement", "{name}{where} judges less{change}", facts.judgements, _judges_less),
     _row("validator", "VALIDATOR{where} judges less{change}", facts.validators, _lost),
-    Row("protect", "patches may change {name}{where}, which was protected", _protected),
+    Row("protect", "the spec may change {name}{where}, which was protected", _protected),
     _row("axiom", "the axiom is gone: {name}", facts.axioms, _lost),
     _row("policy", "POLICY{change} forbids less", facts.policy, _lost),
     _row("level", "LEVEL rises{change}", facts.level, _higher),
     _row("mode", "{name}{change} stops less often", facts.modes, _mode),
     _row("approvals", "what was denied may be approved by a person", facts.approvals, _asks),
-    _row("sandbox", "the sandbox is weaker{change}", facts.sandbox, _weaker),
+    _row("sandbox", "the sandbox is weaker{where}{change}", facts.sandbox, _weaker),
     _row("network", "requests may reach {name}{where}", facts.network, _gained),
     _row("tool", "the tool {name} may be called{where}{change}", facts.tools, _planned),
     Row("budget", "the limit {name}{where} is higher{change}", _limits_found),

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from spak.lang import settings
 from spak.lang.catalog import Catalog
-from spak.lang.diff.view import Part, TaskView, View
+from spak.lang.diff.view import Part, StepView, TaskView, View
 
 RULES = ("metric", "better", "margin_percent", "evidence", "max_pairs")
 """Keys of RULE that say when a measurement counts; the others are budgets."""
 SPENT_BY_PROPOSERS = ("tokens", "block")
 """Options of a PROPOSER that limit what it uses up."""
+READ_ONLY = "read-only workspace"
 
 
 class Fact(NamedTuple):
@@ -44,8 +45,16 @@ def config(*keys: str, default: Any = None, case: Callable[[str], Any] | None = 
 
 modes = config("MODE", "AUTO_STEPS")
 approvals = config("APPROVALS", default=settings.APPROVALS[0], case=str.lower)
-sandbox = config("SANDBOX", default=settings.SANDBOXES[0], case=str.upper)
 backend = config("BACKEND")
+
+
+def sandbox(made: View, catalog: Catalog | None) -> Iterator[Fact]:
+    """SANDBOX, and the steps that see the workspace read-only."""
+    yield from config("SANDBOX", default=settings.SANDBOXES[0], case=str.upper)(made, catalog)
+    for name, task in made.tasks.items():
+        for key, step in task.steps.items():
+            if _shown(step.parts, "writable") is False:
+                yield Fact(f"tasks/{name}/steps/{key}", READ_ONLY, True)
 
 
 def level(made: View, catalog: Catalog | None) -> Iterator[Fact]:
@@ -95,16 +104,21 @@ def budgets(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     retries = _shown(made.settings, "CONFIG/RETRIES", settings.PLACES["config"]["RETRIES"].default)
     for name, task in made.tasks.items():
         yield from (Fact(f"tasks/{name}", *one) for one in _limits(task, retries))
+        for key, step in task.steps.items():
+            yield from (Fact(f"tasks/{name}/steps/{key}", *one) for one in _limits_of_step(step))
 
 
 def _limits(task: TaskView, retries: Any) -> Iterator[tuple[str, Any]]:
     yield "RETRIES", _shown(task.settings, "RETRIES", retries)
     yield from ((key, value) for key, value in rule(task) if key not in RULES)
     yield from _spent(task.settings, "")
-    for step in task.steps.values():
-        if isinstance(given := _shown(step.parts, "poll"), dict):
-            for row in settings.PLACES["poll"].values():
-                yield f"{step.name} poll {row.key}", given.get(row.key, row.default)
+
+
+def _limits_of_step(step: StepView) -> Iterator[tuple[str, Any]]:
+    yield "timeout_s", _shown(step.parts, "timeout_s", 0)
+    if isinstance(given := _shown(step.parts, "poll"), dict):
+        for row in settings.PLACES["poll"].values():
+            yield f"poll {row.key}", given.get(row.key, row.default)
 
 
 def _spent(parts: Mapping[str, Part], place: str) -> Iterator[tuple[str, Any]]:
