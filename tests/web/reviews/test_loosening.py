@@ -77,7 +77,7 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
 @pytest.mark.parametrize(
     ("text", "less", "pill", "words"),
     [
-        (PROTECTS, ' protect: ["tests/"]', "Widens", "the spec may change tests/ in fix, which was protected"),
+        (PROTECTS, ' protect: ["tests/"]', "Widens", "may change tests/ in fix, which was protected"),
         (JUDGED, "    NEXT { success -> verify }\n", "Widens", "a run ends without verify"),
         (JUDGED, "python3 ", "Look", "a judgement goes by test in verify"),
     ],
