@@ -311,6 +311,9 @@ def test_what_stopped_in_the_middle_is_red_and_says_why() -> None:
     assert (report.comparison is not None) and report.comparison.non_inferior["holds"]  # type: ignore[index]
     assert (report.ok, reds(report)) == (False, [("new", "verdict"), ("e", "stopped")])
     assert 'message="llm.unreachable: no server"' in render.junit(report)
+    spent = summarise("e", "h", plan, part, "runs")
+    assert "stopped: the budget of runs is used up\n" in render.text(spent)
+    assert 'message="the budget of runs is used up"' in render.junit(spent)
     assert not summarise("e", "h", plan, part).ok, "pairs that are still to come decide too"
     cell = Cell("c07", "new", 0)  # a run without a result, whose second try the host could not make
     again = {**found, cell: replace(found[cell], outcome="void")}

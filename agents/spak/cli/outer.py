@@ -40,11 +40,8 @@ suite_option = click.option(
 STOPPED = {
     "proposals": "the proposer has no more to propose",
     "candidates": "the budget of candidates is used up",
-    "runs": "the budget of runs is used up",
-    "tokens": "the budget of tokens is used up",
-    "money": "the budget of dollars is used up",
 }
-"""Why a campaign stopped, as it is printed; another reason is printed as it is."""
+"""Why else a campaign stopped, as it is printed; another reason is printed as it is."""
 BUDGETS = {"runs": " --budget-runs N", "tokens": " --budget-tokens N", "money": " --budget-usd N"}
 """What more of a budget that was used up is given with."""
 
@@ -211,6 +208,7 @@ def campaign(
     from spak import config
     from spak.cli import outer_runs
     from spak.outer.campaigns import Campaign, verify
+    from spak.outer.experiments import render
 
     root = common.runs_dir(runs_dir)
     place = root.parent / FOLDER
@@ -271,7 +269,8 @@ def campaign(
         )
     else:
         counts = ", ".join(f"{count} {word}" for word, count in made.counts().items())
-        common.out(f"campaign {made.name}: {counts}; stopped: {STOPPED.get(why, why)}")
+        words = {**STOPPED, **render.SPENT}.get(why, why)
+        common.out(f"campaign {made.name}: {counts}; stopped: {words}")
     if why in BUDGETS:
         common.say(f"next: spak outer campaign --resume {made.name}{BUDGETS[why]}")
     if why in ("interrupted", outer_runs.PAUSED):

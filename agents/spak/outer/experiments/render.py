@@ -18,6 +18,13 @@ WORDS = {
     "no_result": "nothing to compare",
 }
 UNITS = {"tokens": ("tokens", 1.0, 0), "cost_nanousd": ("USD", 1e9, 4), "ms": ("s", 1000.0, 2)}
+SPENT = {
+    "runs": "the budget of runs is used up",
+    "tokens": "the budget of tokens is used up",
+    "money": "the budget of dollars is used up",
+    "time": "the budget of run seconds is used up",
+}
+"""Why an experiment or a campaign stopped, as it is printed; another reason is printed as it is."""
 UNKNOWN = {"tokens": "tokens", "cost_nanousd": "cost", "ms": "time"}
 
 _STYLE = """
@@ -52,7 +59,7 @@ def text(report: Report) -> str:
     for found in report.comparisons:
         lines += ["", *verdict(found)]
     if report.stopped:
-        lines.append(f"stopped: {report.stopped}")
+        lines.append(f"stopped: {SPENT.get(report.stopped, report.stopped)}")
     lines.append(f"experiment {report.experiment}, suite {plan.suite_hash}, ledger {report.head}")
     return "\n".join(lines) + "\n"
 
@@ -113,7 +120,8 @@ def junit(report: Report, address: Callable[[str], str] = str) -> str:
         )
         parts += [*tests, "</testsuite>"]
     if report.halted:
-        error = testcase(report.experiment, "stopped", 0, element("error", "stopped", report.stopped))
+        why = SPENT.get(report.stopped, report.stopped)
+        error = testcase(report.experiment, "stopped", 0, element("error", "stopped", why))
         parts.append(f'<testsuite name="stopped" tests="1" failures="0" errors="1">{error}</testsuite>')
     return "\n".join([*parts, "</testsuites>"]) + "\n"
 
@@ -151,7 +159,7 @@ def html(report: Report, address: Callable[[str], str]) -> str:
 
 
 def _stopped(report: Report) -> str:
-    return f", stopped: {escape(report.stopped)}" if report.stopped else ""
+    return f", stopped: {escape(SPENT.get(report.stopped, report.stopped))}" if report.stopped else ""
 
 
 def _spec_row(row: SpecRow) -> str:
