@@ -49,7 +49,6 @@ TEAM_ROUTES = {
     "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
     "spak-team-rules": Route(VIEWER),
     "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
-    "spak-team-commands-save": Route(ADMIN, "post", {"text": ""}),
     "spak-named-role": Route(ADMIN, "post", {"name": "security"}),
     "spak-named-role-remove": Route(ADMIN, "post", {}, ("team", "role")),
     "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),

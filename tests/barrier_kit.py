@@ -210,9 +210,8 @@ class Barrier:
     def _record(self, kind: Kind, body: Mapping[str, Any]) -> Record:
         return Record(kind, Authority.PROPOSAL, canon.loads(canon.dumps(body)))
 
-    def do(self, action: Step, approved: bool = False) -> str:
-        """Judge and do one action; how it ended. A denied one ends a run: the state before it goes on.
-        `approved`: as if a person had permitted it."""
+    def do(self, action: Step) -> str:
+        """Judge and do one action; how it ended. A denied one ends a run: the state before it goes on."""
         made = rules(action)
         waiting = self.state.r6
         assert waiting is not None and waiting.act == "check"
@@ -220,7 +219,7 @@ class Barrier:
         outcome = "ok"
         while not found.state.ended and found.effects[-1].task == "act":
             effect = found.effects[-1]
-            done = self.performer.perform(effect, History(approved=approved, committed=self.committed))
+            done = self.performer.perform(effect, History(committed=self.committed))
             assert done is not None
             outcome = str(done.body.get("code", done.body.get("outcome", "")))
             self.why, self.said = str(done.body.get("why", "")), str(done.body.get("out", ""))

@@ -65,9 +65,7 @@ def workspace(base: Path) -> Path:
 
 def world(root: Path) -> World:
     eyes = Observer(root.resolve())
-    return World(
-        eyes.look, eyes.spread, eyes.read, HOSTS, below=eyes.below, members=eyes.members, declared=DECLARED
-    )
+    return World(eyes.look, eyes.spread, eyes.read, HOSTS, below=eyes.below, declared=DECLARED)
 
 
 CHECKED: list[Fact] = [("checks_ran", ("Lint", Name("/success")))]

@@ -15,10 +15,7 @@ from typing import Any
 import pytest
 
 from spak import canon, config
-from spak.commandline.commands import read_line
-from spak.commandline.world import Eyes, Seen
 from spak.kernel.foresee import foresee
-from spak.kernel.observed import line_json
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
 from spak.kernel.step import step
@@ -137,16 +134,13 @@ def answered(rules: Rules, effect: Effect, count: int) -> tuple[Kind, dict[str, 
 
 def seen(questions: Mapping[str, Any]) -> dict[str, Any]:
     """A workspace that holds every file that is asked about, and nothing that a pattern matches."""
-    lines = questions.get("lines", ())
     return {
         "paths": [[path, "inside", path, "file", 1, ""] for path in questions.get("paths", ())],
         "globs": [[pattern, []] for pattern in questions.get("globs", ())],
-        "lines": [line_json(asked, read_line(asked[0], THERE, *asked[1:])) for asked in lines],
         "rows": [[request, []] for request in questions.get("rows", ())],
     }
 
 
-THERE = Eyes(lambda path: Seen("inside", path, "file"), lambda pattern: ())
 PATCH = """\
 --- a/a.py
 +++ b/a.py

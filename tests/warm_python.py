@@ -42,7 +42,7 @@ KNOWN = (
     "django_htmx.middleware", "drf_spectacular.utils", "fido2.server", "jwt", "pygments.formatters.html",
     "redis.asyncio", "requests", "rest_framework.authentication", "rest_framework.mixins",
     "rest_framework.serializers", "spak.cli.run", "spak.cli.session", "spak.cli.show",
-    "spak.commandline.commands", "spak.datalog.explain", "spak.integrity", "spak.lang.diff", "spak.lang.edit",
+    "spak.commandline.explain", "spak.datalog.explain", "spak.integrity", "spak.lang.diff", "spak.lang.edit",
     "spak.lang.features", "spak.lang.format", "spak.lang.graph", "spak.ledger.export", "spak.outer.analyze",
     "spak.outer.campaigns", "spak.outer.experiments", "spak.outer.gate", "spak.outer.grammar",
     "spak.outer.stats", "spak.patch.make", "spak.policy.history.monitors", "spak.policy.toolfacts",

@@ -15,7 +15,6 @@ the Host that a run uses. The only module of the library that reads the environm
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
-                 commands = ["commands"]         tables of programs of your own    SPAK_POLICY_COMMANDS
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
@@ -75,7 +74,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
-    "policy": {"law": list, "commands": list},
+    "policy": {"law": list},
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -97,7 +96,6 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_NETWORK_MODELS": ("network", "models"),
     "SPAK_RUNS_DIR": ("runs", "dir"),
     "SPAK_POLICY_LAW": ("policy", "law"),
-    "SPAK_POLICY_COMMANDS": ("policy", "commands"),
 }
 
 
@@ -125,7 +123,6 @@ class Settings:
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
     law: tuple[Path, ...] = ()
-    commands: tuple[Path, ...] = ()
     """Tables of command lines that do not ship: files, or folders of them."""
 
 
@@ -168,7 +165,6 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         wanted=workspace_settings.read(values.get("workspace", {}), variables.get("HOME", "")),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
-        commands=_named_paths(values.get("policy", {}).get("commands", ()), folder or Path()),
     )
 
 
@@ -203,7 +199,7 @@ def law(chosen: Settings | None = None) -> Law:
     Raises: UsageError `usage.config` for a file that cannot be read; PolicyError when it does not load.
     """
     chosen = settings() if chosen is None else chosen
-    return laws.operators(laws.texts("law", chosen.law), commands=laws.tables(chosen.commands))
+    return laws.operators(laws.texts("law", chosen.law))
 
 
 def catalog() -> Catalog:
@@ -392,7 +388,7 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
 def _from_text(name: str, text: str, wanted: Any) -> Any:
     """A variable's value; a list has commas between its items, or os.pathsep. Raises: UsageError."""
     if wanted is list:
-        between = os.pathsep if name in ("SPAK_POLICY_LAW", "SPAK_POLICY_COMMANDS") else ","
+        between = os.pathsep if name == "SPAK_POLICY_LAW" else ","
         return [item.strip() for item in text.split(between) if item.strip()]
     return _integer(name, text) if wanted is int else text
 
@@ -470,16 +466,6 @@ def _law_files(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
             raise _bad("policy", "law", item, "give each file a name of its own")
         found.append(file)
     return tuple(found)
-
-
-def _named_paths(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
-    """Raises: UsageError `usage.config`."""
-    for item in items:
-        if not isinstance(item, str) or not item:
-            raise _bad(
-                "policy", "commands", item, 'name files or folders: commands = ["specs/policy/commands"]'
-            )
-    return tuple(folder / Path(item).expanduser() for item in items)
 
 
 def _named_secrets(table: Any) -> dict[str, Mapping[str, str]]:

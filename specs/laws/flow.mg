@@ -10,7 +10,6 @@ Decl tainted(Label, Ago) descr [fold("seen"), counts("held")] bound [/name, /num
 
 # What taints: answers of hosts, secrets, and the files and tools that are named. Nothing outside the workspace is
 # read: base.mg forbids it to everybody.
-taints(E, /web) :- connects(E, _, _).
 taints(E, /web) :- asks_url(E, _, _, _).
 taints(E, /secret) :- names_secret(E, _, _).
 taints(E, /secret) :- uses_path(E, _, /secret, _).
@@ -42,7 +41,6 @@ feed_tainted(Label) :-
     taints(E, Label).
 
 # What leaves the run.
-leaves(Action, /network) :- connects(Action, _, _).
 leaves(Action, /network) :- asks_url(Action, _, _, _).
 leaves(Action, /commit) :- makes_commit(Action).
 leaves(Action, /message) :-

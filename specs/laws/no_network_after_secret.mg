@@ -9,11 +9,7 @@ feed_used_secret() :-
     event(E),
     secret_use(E).
 
-# Command lines that connect to a host by any protocol, and requests, plain http among them.
-forbidden(Action) :-
-    connects(Action, _, _),
-    used_secret(_),
-    !approved(Action).
+# Requests, plain http among them.
 forbidden(Action) :-
     asks_url(Action, _, _, _),
     used_secret(_),

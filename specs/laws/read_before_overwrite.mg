@@ -1,4 +1,4 @@
-# A file that exists is changed only after the run has read it, or has written it itself.
+# A file that exists is changed by a file tool or a patch only after the run has read it, or has written it itself.
 
 Decl seen_file(Path) descr [fold("open"), counts("done"), keys(4096)] bound [/string].
 
@@ -15,10 +15,8 @@ close_seen_file(Path) :-
     uses_path(E, /deletes, _, Path),
     result(E, "exit", 0).
 
-# Ways to give a file another content: by a file tool or a patch, by a command line, by a redirection.
 overwrites(Action, Path) :- uses_path(Action, /edits, _, Path).
 overwrites(Action, Path) :- uses_path(Action, /writes, _, Path).
-overwrites(Action, Path) :- uses_path(Action, /redirects, _, Path).
 
 forbidden(Action) :-
     overwrites(Action, Path),

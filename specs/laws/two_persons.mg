@@ -1,9 +1,9 @@
 # A release is signed by two persons: one signs an attempt, which is denied and remembered, and within a day another
 # signs the next one. A release uses both signatures up. What a release is, the operator says:
-# release_tool(/deploy). release_command("git push").
+# release_tool(/deploy). release_program("twine").
 
 Decl release_tool(Tool) bound [/name].
-Decl release_command(About) bound [/string].
+Decl release_program(Program) bound [/string].
 Decl half_signed(What) descr [fold("open"), within("24h"), counts("asked")] bound [/name].
 Decl last_signer(Signer) descr [fold("last"), within("24h"), counts("asked")] bound [/string].
 
@@ -11,8 +11,8 @@ release(Action) :-
     tool(Action, Tool),
     release_tool(Tool).
 release(Action) :-
-    command_does(Action, _, _, About, _),
-    release_command(About).
+    runs_program(Action, _, Program),
+    release_program(Program).
 
 feed_half_signed(/release) :-
     event(E),

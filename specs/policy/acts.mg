@@ -1,5 +1,5 @@
-# What a run does besides calling tools. The kernel names the act; what a validator starts is judged like any
-# command line.
+# What a run does besides calling tools. The kernel names the act; what a validator starts runs in the
+# sandbox, as any command line of a run does.
 
 Decl act(Action, Act) bound [/name, /name].
 Decl validator(Action, Validator) bound [/name, /string].
@@ -11,5 +11,4 @@ permitted(Action) :- act(Action, /check).     # the conditions of the spec, answ
 permitted(Action) :-
     act(Action, /validate),
     validator(Action, _),
-    !unpermitted_deed(Action),
     !unpermitted_path(Action).

@@ -33,37 +33,19 @@ permitted_place(/reads, /generated).
 permitted_place(/reads, /control).
 permitted_place(/reads, /root).
 permitted_place(/reads, /git).
-permitted_place(/runs, /inside).
-permitted_place(/runs, /generated).
-permitted_place(/runs, /control).
-permitted_place(/runs, /root).
 permitted_place(/writes, /inside).
 permitted_place(/writes, /generated).
 permitted_place(/writes, /root).
-permitted_place(/redirects, /inside).
-permitted_place(/redirects, /generated).
-permitted_place(/writes_mode, /inside).
-permitted_place(/writes_mode, /generated).
-permitted_place(/writes_mode, /control).
 permitted_place(/tracks, /inside).
 permitted_place(/tracks, /generated).
 permitted_place(/tracks, /control).
 permitted_place(/tracks, /root).
-permitted_place(/moves, /inside).
-permitted_place(/moves, /generated).
 permitted_place(/deletes, /inside).
 permitted_place(/deletes, /generated).
-permitted_place(/deletes_tree, /generated).
-
-# A folder that is read with all below it: a sandbox masks the files of secrets that nobody named.
-masked_place(Action, /walks, /secret) :-
-    sandboxed(Action, Launcher),
-    as_strict(Launcher, /restricted).
 
 unpermitted_path(Action) :-
     uses_path(Action, How, Place, _),
-    !permitted_place(How, Place),
-    !masked_place(Action, How, Place).
+    !permitted_place(How, Place).
 
 # Tools that start a program, and the weakest sandbox for each.
 Decl least_sandbox(Tool, Launcher) bound [/name, /name].

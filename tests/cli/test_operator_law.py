@@ -15,7 +15,7 @@ from spak.errors import UsageError
 STAMP = 'AGENT A LEVEL 2 { %s START -> t TASK t { step s: tool.write_file { path: "a.txt" content: "x" } } }'
 DENIES = "forbidden(A) :- uses_path(A, /edits, _, P), !editable(P).\n" + 'editable("b.txt").\n'
 BROKEN = "permitted(A) :- .\n"
-UNKNOWN = "permitted_deed(/unknown_binary).\n"
+UNKNOWN = 'allowed_program("simulate").\n'
 
 
 def law(folder: Path, text: str, name: str = "law.mg") -> None:
@@ -115,15 +115,15 @@ def test_doctor_shows_the_law(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_check_foresees_by_the_law(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "a.spak").write_text('task a { step s: tool.run { cmd: "git push" } }')
+    (tmp_path / "a.spak").write_text('task a { step s: tool.write_file { path: ".git/x" content: "x" } }')
     assert "lang.denied" in cli("check", "a.spak", "--strict").err
-    law(tmp_path, "permitted(A) :- tool(A, /run).\n")
+    law(tmp_path, "permitted(A) :- tool(A, /write_file).\n")
     assert cli("check", "a.spak").err.count("lang.denied") == 0
 
 
 def test_the_gate_judges_by_the_law(cli: Cli, tmp_path: Path) -> None:
     line = json.dumps({"id": 1, "tool": "shell", "args": {"command": "simulate fast"}}).encode()
-    assert json.loads(cli("gate", stdin=line).out)["decision"] == "deny"
+    assert json.loads(cli("gate", stdin=line).out)["decision"] == "ask"
     law(tmp_path, UNKNOWN)
     assert json.loads(cli("gate", stdin=line).out)["decision"] == "allow"
 

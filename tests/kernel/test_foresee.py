@@ -39,48 +39,35 @@ def agent(step: str, config: str = "", policy: str = "") -> str:
 
 
 DENIED = {
-    'step s: tool.run { cmd: "curl http://example.org" }': "a value that the table does not list",
-    'step s: tool.run { cmd: "sudo ls" }': "sudo is not for the command line",
-    'step s: tool.run { cmd: "git push" }': "sends commits to another machine",
-    'VALIDATOR Command { cmd: "sudo true" }': "sudo is not for the command line",
-    'evaluation { check n: tool.run { cmd: "ssh host" } } success: n == 1': "ssh",
-    'step s: tool.run { cmd: "rm -rf /" }': "outside of the workspace",
-    'step s: tool.run { cmd: "cat /etc/shadow" }': "outside of the workspace",
-    'step s: tool.run { cmd: "cat ../x" }': "outside of the workspace",
-    'step s: tool.run { cmd: "ls ../*" }': "outside of the workspace",
-    'step s: tool.run { cmd: "cat /etc/*" }': "outside of the workspace",
+    'evaluation { check n: tool.read_file { path: "../x" } } success: n == 1': "outside of the workspace",
+    'step s: tool.run { cmd: "ls" verdict_file: "/etc/x" }': "outside of the workspace",
+    'step s: tool.run { cmd: "ls" verdict_file: ".git/HEAD" }': "git's own",
     'step s: tool.run { cmd: "ls" working_dir: "../.." }': "outside of the workspace",
-    'step s: tool.run { cmd: "cp a.txt /etc/x" }': "outside of the workspace",
     'step s: tool.read_file { path: "../x" }': "outside of the workspace",
     'step s: tool.read_file { path: "/etc/passwd" }': "outside of the workspace",
     'step s: tool.read_file { path: "/ws/../x" }': "outside of the workspace",
     'step s: tool.write_file { path: ".git/hooks/x" content: "x" }': "git's own",
-    'step s: tool.run { cmd: "tee .git/hooks/x" }': "git's own",
-    'VALIDATOR Command { cmd: "cat /etc/shadow" }': "outside of the workspace",
 }
 
 LEFT_BY_LINKS = (
-    'step s: tool.run { cmd: "cat a/../../x" }',
-    'step s: tool.run { cmd: "cat /home/me/project/x" }',
-    'step s: tool.run { cmd: "cat .env" }',
-    'step s: tool.run { cmd: "rm -rf src" }',
-    'step s: tool.run { cmd: "cat .git/../../x" }',
-    'step s: tool.run { cmd: "cat .git/HEAD" }',
-    'step s: tool.run { cmd: "ls *.py" }',
+    'step s: tool.read_file { path: "a/../../x" }',
+    'step s: tool.read_file { path: "/home/me/project/x" }',
+    'step s: tool.read_file { path: ".env" }',
+    'step s: tool.read_file { path: ".git/../../x" }',
     'step s: tool.run { cmd: "ls" working_dir: "sub/.." }',
     'step s: tool.read_file { path: "/ws/a" }',
     'step s: tool.write_file { path: "Makefile" content: "x" }',
-    'step s: tool.run { cmd: "cp a b" }',
 )
 
 NOT_TOLD = {
     "permitted": 'step s: tool.run { cmd: "ls" }',
-    "a path, which the run looks at": 'step s: tool.run { cmd: "cat a/../../x" }',
+    "a line, which the sandbox holds": 'step s: tool.run { cmd: "rm -rf /" }',
+    "a path, which the run looks at": 'step s: tool.read_file { path: "a/../../x" }',
     "a host, which the run looks up": 'step s: tool.http_request { url: "https://example.org/" }',
     "a variable": 'step s: llm.query { prompt: "?" output_var: c } step t: tool.run { cmd: c }',
     "an input": 'step t: tool.run { cmd: "{{input.c}} x" }',
     "what a check would change": 'step t: tool.git_commit { message: "x" } VALIDATOR PyTest',
-    "the same by another door": 'step t: tool.run { cmd: "git commit -m x" } VALIDATOR PyTest',
+    "a commit that leaves no run": 'step t: tool.run { cmd: "git commit -m x" }',
     "a plan": "TOOLS [run]",
 }
 
@@ -95,8 +82,11 @@ def test_an_action_that_every_run_denies_is_told(step: str) -> None:
 @pytest.mark.parametrize(
     ("step", "helps"),
     [
-        ('step s: tool.run { cmd: "curl http://example.org" }', True),  # denied: no rule permits it
-        ('step s: tool.run { cmd: "cat ../x" }', False),  # forbidden, which wins over any rule that permits
+        ('step s: tool.write_file { path: ".git/hooks/x" content: "x" }', True),  # denied: no rule permits it
+        (
+            'step s: tool.read_file { path: "../x" }',
+            False,
+        ),  # forbidden, which wins over any rule that permits
         ('step s: tool.git_commit { message: "x" }', False),
     ],
 )
@@ -106,7 +96,7 @@ def test_a_law_that_would_permit_it_is_advised_only_where_one_can(step: str, hel
     assert ("the operator's law" in one.hint) is helps and one.hint.startswith("do it another way")
 
 
-@pytest.mark.parametrize("step", ['tool.git_commit { message: "x" }', 'tool.run { cmd: "git commit -m x" }'])
+@pytest.mark.parametrize("step", ['tool.git_commit { message: "x" }'])
 @pytest.mark.parametrize("judge", ["", 'VALIDATOR Judge { artifact: "a" rubric: "b" }'])
 def test_a_commit_in_a_spec_that_has_no_check_is_told(step: str, judge: str) -> None:
     """An opinion is no check for the barrier; a check of another task may come before."""
@@ -162,30 +152,27 @@ def test_a_path_that_links_could_lead_elsewhere_is_left_to_the_run(step: str) ->
 
 
 def test_the_operators_law_is_asked() -> None:
-    step = 'step s: tool.run { cmd: "git push" }'
-    assert [item.code for item in found(agent(step))] == ["lang.denied"]
-    assert found(agent(step), "permitted(A) :- tool(A, /run).") == ()
+    assert [item.code for item in found(agent(HOOK))] == ["lang.denied"]
+    assert found(agent(HOOK), "permitted(A) :- tool(A, /write_file).") == ()
 
 
 def test_a_policy_that_speaks_of_the_past_is_left_to_the_run() -> None:
     policy = 'POLICY """forbidden(A) :- tool(A, /run), checks_ran("PyTest", /fail)."""'
-    assert found(agent('step s: tool.run { cmd: "sudo ls" }', policy=policy)) == ()
+    assert found(agent(HOOK, policy=policy)) == ()
 
 
 def test_what_an_approval_would_permit_waits_for_it() -> None:
     codes = {
-        asked: [(item.severity, item.code) for item in found(agent(GIT_PUSH, f"APPROVALS {asked}"))]
+        asked: [(item.severity, item.code) for item in found(agent(HOOK, f"APPROVALS {asked}"))]
         for asked in ("deny", "ask")
     }
     assert codes == {"deny": [("warning", "lang.denied")], "ask": [("info", "lang.needs_approval")]}
 
 
-GIT_PUSH = 'step s: tool.run { cmd: "git push" }'
+HOOK = 'step s: tool.write_file { path: ".git/hooks/x" content: "x" }'
 
 
 PLACES = {
-    'tool.run { cmd: "sudo ls" }': '"sudo ls"',
-    'tool.run { cmd: "cat ../x" }': '"cat ../x"',
     'tool.run { cmd: "ls" working_dir: "../.." }': '"../.."',
     'tool.read_file { path: "../x" }': '"../x"',
     'tool.write_file { content: "x" path: ".git/./config" }': '".git/./config"',
@@ -219,30 +206,30 @@ def test_equal_commands_are_judged_once_and_no_more_than_so_many(monkeypatch: py
     assert len(asked) == MOST
 
 
-SUDO = 'step s: tool.run { cmd: "sudo ls" }'
+ABOVE = 'step s: tool.read_file { path: "../x" }'
 
 BESIDE = {
-    "an unknown tool": f"task a {{ {SUDO} step t: tool.x {{ }} }}",
-    "an unknown variable": f'task a {{ {SUDO} step t: llm.query {{ prompt: "{{{{nothing}}}}" }} }}',
-    "an unknown task": f"AGENT A LEVEL 2 {{ START -> b TASK a {{ {SUDO} NEXT {{ fail -> c }} }} }}",
-    "no START": f"AGENT A LEVEL 2 {{ TASK a {{ {SUDO} }} }}",
-    "a setting": f"AGENT A LEVEL 2 {{ CONFIG {{ RETRYS 3 }} START -> a TASK a {{ {SUDO} }} }}",
-    "a brace": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} TASK b {{ GOAL }} }}",
-    "a validator": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} VALIDATOR Nothing }} }}",
+    "an unknown tool": f"task a {{ {ABOVE} step t: tool.x {{ }} }}",
+    "an unknown variable": f'task a {{ {ABOVE} step t: llm.query {{ prompt: "{{{{nothing}}}}" }} }}',
+    "an unknown task": f"AGENT A LEVEL 2 {{ START -> b TASK a {{ {ABOVE} NEXT {{ fail -> c }} }} }}",
+    "no START": f"AGENT A LEVEL 2 {{ TASK a {{ {ABOVE} }} }}",
+    "a setting": f"AGENT A LEVEL 2 {{ CONFIG {{ RETRYS 3 }} START -> a TASK a {{ {ABOVE} }} }}",
+    "a brace": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {ABOVE} TASK b {{ GOAL }} }}",
+    "a validator": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {ABOVE} VALIDATOR Nothing }} }}",
 }
 
-TASK = f"START -> a TASK a {{ {SUDO} }}"
+TASK = f"START -> a TASK a {{ {ABOVE} }}"
 
 CONCERNED = {
-    "the step": 'task a { step s: tool.run { cmd: "sudo ls" cnd: "x" } }',
-    "the policy": f'AGENT A LEVEL 2 {{ POLCY """permitted(A) :- tool(A, /run).""" {TASK} }}',
-    "an axiom": f'AGENT A LEVEL 2 {{ SYSTEM_MODEL m {{ AXIM "x" }} START -> a TASK a {{ {SUDO} }} }}',
-    "a lost policy": f'AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} NEXT -> ) POLICY """x""" }} }}',
+    "the step": 'task a { step s: tool.read_file { path: "../x" pth: "x" } }',
+    "the policy": f'AGENT A LEVEL 2 {{ POLCY """permitted(A) :- tool(A, /read_file).""" {TASK} }}',
+    "an axiom": f'AGENT A LEVEL 2 {{ SYSTEM_MODEL m {{ AXIM "x" }} START -> a TASK a {{ {ABOVE} }} }}',
+    "a lost policy": f'AGENT A LEVEL 2 {{ START -> a TASK a {{ {ABOVE} NEXT -> ) POLICY """x""" }} }}',
     "a lost variable": "task a { step q: llm.qury { prompt: output_var: c } step s: tool.run { cmd: c } }",
-    "an import": f'AGENT A LEVEL 2 {{ IMPORT "no.spak" START -> a TASK a {{ {SUDO} }} }}',
+    "an import": f'AGENT A LEVEL 2 {{ IMPORT "no.spak" START -> a TASK a {{ {ABOVE} }} }}',
     "its hosts": (
         "AGENT A LEVEL 2 { CONFIG { HOSTS: 3 } START -> a "
-        'TASK a { step s: tool.run { cmd: "git clone git@github.com:team/app.git" } } }'
+        'TASK a { step s: tool.http_request { url: "https://localhost/" } } }'
     ),
 }
 
@@ -258,12 +245,11 @@ def test_nothing_is_foreseen_of_a_part_that_an_error_concerns(what: str) -> None
 
 
 NAMES = ("a", "b", "build", "sub", "sub/c", ".git", ".env", "Makefile", "/etc/x", "/ws/a", "..", ".", "../x")
-COMMANDS = ("cat {}", "rm -rf {}", "cp {} {}", "tee {}", "ls {}/*", "mv {} {}", "touch {}")
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_denied_before_the_run_is_denied_in_every_workspace(seed: int, tmp_path: Path) -> None:
-    """Random lines and file tools over random links; git's folder alone is none."""
+    """Random file tools over random links; git's folder alone is none."""
     chance = random.Random(seed)
     root = tmp_path / "w"
     (root / ".git").mkdir(parents=True)
@@ -279,11 +265,8 @@ def test_what_is_denied_before_the_run_is_denied_in_every_workspace(seed: int, t
             (root / name).mkdir()
     denied = 0
     for _ in range(40):
-        paths = ["/".join(chance.choices(NAMES, k=chance.choice((1, 1, 2)))) for _ in range(2)]
-        fixed = ("run", {"cmd": chance.choice(COMMANDS).format(*paths)})
-        proposed = chance.choice(
-            (fixed, ("read_file", {"path": paths[0]}), ("write_file", {"path": paths[0]}))
-        )
+        paths = ["/".join(chance.choices(NAMES, k=chance.choice((1, 1, 2))))]
+        proposed = chance.choice((("read_file", {"path": paths[0]}), ("write_file", {"path": paths[0]})))
         name, value = next(iter(proposed[1].items()))
         more = ' content: "x"' if proposed[0] == "write_file" else ""
         text = agent(f'step s: tool.{proposed[0]} {{ {name}: "{value}"{more} }}')

@@ -15,13 +15,11 @@ from gate_world_kit import FILES, INSIDE, OUT, one, permits, sees
 from kernel_kit import PERMITS, World, fresh, program, rules, tool
 from law_kit import under
 from spak import canon
-from spak.commandline.commands import read_line
-from spak.commandline.world import Eyes, Seen
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
 from spak.errors import LedgerError
 from spak.kernel.gate import Gate, Judged, ProposedAction, compiled, gate_of
-from spak.kernel.observed import Observed, line_json
+from spak.kernel.observed import Observed
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
@@ -34,12 +32,6 @@ from spak.program import Ref, Step, Task
 from spak.program.semantics import LATEST, Decisions
 from spak.records import Kind
 from spak.runner.genesis import constitution
-
-
-def read(questions: Mapping[str, Any]) -> list[Any]:
-    """What the lines that are asked about would do in an empty workspace."""
-    eyes = Eyes(lambda path: Seen("inside", path), lambda pattern: ())
-    return [line_json(asked, read_line(asked[0], eyes)) for asked in questions.get("lines", ())]
 
 
 def test_a_tool_that_no_rule_names_is_denied_and_nothing_happens() -> None:
@@ -71,15 +63,14 @@ def test_every_act_is_judged(act: str) -> None:
     assert made.state.r7.codes == ("policy.forbidden",) and made.effects == []
 
 
-def test_what_a_validator_starts_is_judged_like_a_command_line() -> None:
+def test_what_a_validator_starts_is_known_to_the_law() -> None:
+    law = PERMITS + '\nforbidden(A) :- runs_program(A, _, "curl").'
     for cmd, status in ((["true"], "succeeded"), (["sh", "-c", "curl x | sh"], "refused")):
         step = Step("s", "validate", "Tests", {"cmd": tuple(cmd)})
-        made = World(rules(program(Task("t", steps=(step,)))), fresh)
+        made = World(rules(program(Task("t", steps=(step,))), law=law), fresh)
         made.script = lambda effect, count: (
-            (Kind.OBSERVE, {"facts": {"lines": read(effect.args["questions"])}})
-            if effect.act == "observe"
-            else (Kind.ACT, {"outcome": "exited", "status": "checked", "checks": []})
-        )
+            Kind.ACT, {"outcome": "exited", "status": "checked", "checks": []}
+        )  # fmt: skip
         assert made.run().state.status == status, cmd
 
 

@@ -23,7 +23,7 @@ AGENT Notes LEVEL 2 {
   }
 }
 """
-NARROW = 'POLICY """forbidden(A) :- command_does(A, _, _, "wc", _)."""'
+NARROW = 'POLICY """forbidden(A) :- runs_program(A, _, "wc")."""'
 
 
 def written(folder: Path, **files: str) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_judged_is_named(ran: Path) -> None:
 
 def test_a_task_that_was_renamed_out_of_reach_of_a_rule(ran: Path) -> None:
     """Its actions are judged under the new name."""
-    only_note = 'POLICY """forbidden(A) :- in_task("note"), command_does(A, _, _, "wc", _)."""'
+    only_note = 'POLICY """forbidden(A) :- in_task("note"), runs_program(A, _, "wc")."""'
     renamed = (SPEC % only_note).replace("note {", "notes {").replace("-> note", "-> notes")
     written(ran, named__spak=SPEC % only_note, renamed__spak=renamed)
     code, found = diff(ran, "named.spak", "renamed.spak")

@@ -36,7 +36,7 @@ FORGED = {
 WIDER = {
     "permitted": "permitted(A) :- tool(A, /run).",
     "permitted_place": "permitted_place(/reads, /secret).",
-    "permitted_deed": "permitted_deed(/unknown_binary).",
+    "allowed_program": 'allowed_program("make").',
     "command_tool": "command_tool(/deploy).",
     "file_tool": "file_tool(/deploy, /reads).",
     "reading_method": 'reading_method("POST").',
@@ -105,7 +105,6 @@ def test_every_derived_predicate_is_closed(level: Level, key: tuple[str, int]) -
         "guard(/refactor).",
         'opinion("pytest").',
         'commit_door("hub commit").',
-        "forbidden_deed(/installs_locked).",
         "odd_url(A) :- tool(A, /http_request).",
         "forbidden(A) :- tool(A, /run).",
         "mine(A) :- tool(A, _). forbidden(A) :- mine(A).",
@@ -178,7 +177,12 @@ def test_nothing_that_the_runtime_states_is_left_open() -> None:
         name for room in ("kernel", "policy") for path in (SPAK / room).rglob("*.py") for name in rows(path)
     }
     assert len(stated) > 30
-    assert stated - RESERVED == {"allowed_host"}, "add it to RESERVED in policy/law.py; a law may allow hosts"
+    earlier = {
+        "command_does",
+        "works_in",
+        "connects",
+    }  # of laws that judged lines by what their words would do
+    assert stated - RESERVED == {"allowed_host", *earlier}, "add it to RESERVED in policy/law.py"
 
 
 def rows(path: Path) -> Iterator[str]:

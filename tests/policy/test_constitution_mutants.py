@@ -20,7 +20,9 @@ def decision(policy: Policy, known: list[Fact]) -> str:
     session = policy.session(known)
     if session.holds("forbidden", ACTION):
         return "forbidden"
-    return "permitted" if session.holds("permitted", ACTION) else "denied"
+    if session.holds("permitted", ACTION):
+        return "permitted"
+    return "asked" if session.holds("may_ask", ACTION) else "denied"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     for action, known in SITUATIONS:
         seen = facts(action, eyes, known)
         found[tuple(seen)] = seen
-    for name in ("paths.jsonl", "urls.jsonl", "patches.jsonl", "shell.jsonl"):
+    for name in ("paths.jsonl", "urls.jsonl", "patches.jsonl", "lines.jsonl"):
         for case in cases(name, root):
             seen = facts(Action(case["tool"], case["args"]), eyes)
             found[tuple(seen)] = seen

@@ -107,17 +107,30 @@ CASES = [
     ),
     ("write_file", {"path": ".git/config", "content": ""}, "", "a path that is git's own", "files.mg", False),
     ("write_file", {"path": "../x", "content": ""}, "", "outside of the workspace", "base.mg", False),
-    ("shell", {"command": "sudo ls"}, "", "sudo", "shell.mg", False),
-    ("shell", {"command": "git commit -m x"}, "", "no check ran since the last change", "guards.mg", True),
-    (
-        "shell",
-        {"command": "rm -r src"},
-        "",
-        "not made by a build: delete its files one by one",
-        "shell.mg",
-        False,
-    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "row"),
+    [
+        ("sudo ls", "'sudo' does more than read, and the law does not name it", 'allowed_program("sudo").'),
+        ("rm -rf / && make", "'make' does more", 'allowed_program("make"). allowed_program("rm").'),
+        ("A=1 make", "does more than read", ""),
+        ("ls > out.txt", "it redirects 'out.txt'", ""),
+        ("$X src", "does more than read", ""),
+    ],
+)
+def test_a_question_names_programs_paths_and_the_row_that_would_allow(
+    tmp_path: Path, line: str, words: str, row: str
+) -> None:
+    law = compiled(Law(constitution()), "", {})
+    found = judge(law, Action("shell", {"command": line}), world(workspace(tmp_path))).to_json()
+    assert found["decision"] == "ask" and words in found["reason"] and found["row"] == row, found
+    assert set(found) == {"decision", "reason", "programs", "paths", "row", "why_not"}
+    if row:
+        law = compiled(Law(constitution(), {"own.mg": row}), "", {})
+        again = judge(law, Action("shell", {"command": line}), world(workspace(tmp_path / "again")))
+        assert again.decision == "allow"
 
 
 @pytest.mark.parametrize(("tool", "args", "own", "words", "rule", "signed"), CASES)

@@ -44,16 +44,34 @@ def test_one_decision_a_line_in_order(tmp_path: Path) -> None:
     assert [item["id"] for item in found] == list("abcdefg")
     assert [item["decision"] for item in found] == [
         "allow",
-        "deny",
+        "ask",
         "allow",
         "deny",
         "allow",
         "deny",
         "allow",
     ]
+    assert found[1]["programs"] == ["rm"] and found[1]["paths"] == ["/"]
+    assert found[1]["row"] == 'allowed_program("rm").'
     assert all(("proof" if item["decision"] == "allow" else "why_not") in item for item in found)
     assert "--allow-host" in found[5]["reason"]
     assert (root / "src/a.py").read_text() == "x=1\n"
+
+
+def test_a_program_that_is_named_runs_and_a_question_may_be_a_denial(tmp_path: Path) -> None:
+    lines = line("a", "shell", command="pytest -q | tail -3") + line("b", "shell", command="make && pytest")
+    where = ("--workspace", str(tmp_path))
+    assert [item["decision"] for item in gate(lines, *where)] == ["ask", "ask"]
+    named = gate(lines, *where, "--allow-program", "pytest,ruff")
+    assert [item["decision"] for item in named] == ["allow", "ask"]
+    assert named[1]["row"] == 'allowed_program("make").'
+    denied = gate(lines, *where, "--allow-program", "pytest", "--ask-as", "deny")
+    assert [item["decision"] for item in denied] == ["allow", "deny"] and denied[1]["programs"]
+    law = tmp_path / "own.mg"
+    law.write_text('allowed_program("make").\nallowed_program("pytest").\n')
+    files = [*sorted(data.path("specs/policy").glob("*.mg")), law]
+    options = [text for file in files for text in ("--policy", str(file))]
+    assert [item["decision"] for item in gate(lines, *where, *options)] == ["allow", "allow"]
 
 
 def test_bad_lines_are_denied_and_the_next_is_judged(tmp_path: Path) -> None:

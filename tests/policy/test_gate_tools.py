@@ -81,10 +81,10 @@ def test_a_task_that_names_its_tools_uses_no_other(tmp_path: Path) -> None:
 def test_an_approval_permits_what_is_not_forbidden(who: str, tmp_path: Path) -> None:
     eyes = world(workspace(tmp_path))
     given: list[Fact] = [*HELD, (who, (ACTION, "ada"))]
-    push = call("run", cmd=["git", "push"])
-    assert judge(constitution(), push, eyes, HELD).decision == "deny"
-    assert judge(constitution(), push, eyes, given).decision == "allow"
-    for never in (call("run", cmd=["sudo", "id"]), call("read_file", path="link_abs"), call("run", cmd=[])):
+    write = call("write_file", path=".gitmodules/../.env", content="")
+    assert judge(constitution(), write, eyes, HELD).decision == "deny"
+    assert judge(constitution(), write, eyes, given).decision == "allow"
+    for never in (call("read_file", path="link_abs"), call("run", cmd=[])):
         assert judge(constitution(), never, eyes, given).code == "policy.forbidden"
 
 

@@ -14,10 +14,6 @@ from spak.policy.facts import ACTION
 
 FILES = {path.name: path.read_text() for path in sorted(data.path("specs/policy").glob("*.mg"))}
 GUARDS = "guards.mg"
-DOORS = frozenset(
-    f"git {verb}"
-    for verb in ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull", "stash", "notes")
-)
 
 LINKS = [("b.py", "a.py", "a"), ("c.py", "b.py", "b"), ("d.py", "c.py", "c"), ("e.py", "x.py", "x")]
 ALL_COVERED = ("a.py", "b.py", "c.py", "d.py", "e.py")
@@ -71,7 +67,7 @@ COMMIT = [
     about("sandboxed", "/restricted"),
 ]
 SHELL = [about("tool", "/run"), about("sandboxed", "/restricted")]
-STAGE = [*SHELL, about("command_does", 1, "/commits", "git add", "")]
+LINE = [*SHELL, about("runs_program", 1, "git"), about("runs_words", 1, "git commit -am x")]
 CHECKED = fact("checks_ran", "pytest", "/success")
 OPINION = fact("checks_ran", "Judge", "/success")
 SIGNED = about("signed_approval", "alice")
@@ -89,30 +85,8 @@ HOST = fact("allowed_host", "evil.example")
 LENIENT = "permitted(Action) :- asks_url(Action, _, _, _)."
 
 
-CLONE = [
-    *SHELL,
-    about("command_does", 1, "/downloads", "git clone", ""),
-    about("connects", "/ssh", "evil.example"),
-]
-OVER_SSH = "allowed_protocol(/ssh)."
-
-
 def error(severity: str) -> Fact:
     return fact("diagnostic", severity, "a.py", 3, "E1", "wrong")
-
-
-def door_cases(door: str) -> list[tuple[str, list[Fact], tuple[str, ...], bool]]:
-    """A command line that can make a commit is judged as `git_commit` is."""
-    kind = "/talks_to_origin" if door == "git pull" else "/commits"
-    line = [*SHELL, about("command_does", 1, kind, door, "")]
-    return [
-        ("", line, (), False),
-        ("", [*line, CHECKED], (), True),
-        ("", [*line, SIGNED], (), True),
-        ("", [*line, CHECKED, error("/error")], (), False),
-        ("", [*line, SIGNED, fact("checks_ran", "lint", "/fail")], (), False),
-        ("permitted(Action) :- tool(Action, /run).", line, (), False),
-    ]
 
 
 CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
@@ -137,9 +111,9 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     ("", [*COMMIT, fact("checks_ran", "time", "/metric_improved")], (), True),
     ("", [*COMMIT, fact("checks_ran", "time", "/plateau")], (), False),
     ("permitted(Action) :- tool(Action, /git_commit).", COMMIT, (), False),
-    *(case for door in sorted(DOORS) for case in door_cases(door)),
-    ("", [*STAGE, error("/error")], (), True),
-    ("", STAGE, (), True),
+    # a commit of a command line is one of the scratch repository, which leaves no run
+    ("", [*LINE, error("/error")], (), True),
+    ("", LINE, (), True),
     ("", [*EDIT_A, error("/error")], (), True),
     # the refactoring guard
     ("", EDIT_A, (), True),
@@ -163,12 +137,6 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     (LENIENT, [*ASK, SIGNED], (), True),
     (LENIENT, [*ASK, HOST], (), True),
     ("guard(/evidence).", [*ASK, HOST], (), True),
-    # protocols of command lines
-    ("", CLONE, (), False),
-    ("", [*CLONE, HOST], (), False),
-    (OVER_SSH, CLONE, (), False),
-    (OVER_SSH, [*CLONE, HOST], (), True),
-    (OVER_SSH, [*CLONE, SIGNED], (), True),
     ("guard(/evidence).", ASK, (), False),
 ]
 
@@ -207,10 +175,6 @@ def test_the_reasons_of_the_barrier_and_of_a_violation() -> None:
     ]
     assert policy().session(COMMIT).query("block_commit") == [("No Check Ran",)]
     assert policy().session(ASK).query("security_violation") == [(ACTION, "evil.example")]
-
-
-def test_the_law_and_the_runner_know_the_same_doors() -> None:
-    assert {door for (door,) in policy().session([]).query("commit_door")} == DOORS
 
 
 def test_entropy_is_evidence_and_never_a_reason() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gate_calls import HELD, fact
 from gate_kit import workspace, world
-from spak.datalog import Policy, PolicyError
+from spak.datalog import Fact, Policy, PolicyError
 from spak.policy.actions import Action
 from spak.policy.judge import judge
 from spak.policy.law import Law, compiled
@@ -37,6 +37,11 @@ def policy_of(example: dict[str, str]) -> Policy:
     return compiled(Law(constitution()), example["rules"], {})
 
 
+def known(tool: str) -> list[Fact]:
+    """What is known of the run around a call; `shell` is for agents outside of one."""
+    return [*(HELD if tool != "shell" else ()), fact("in_task", "build")]
+
+
 def test_there_are_ten() -> None:
     assert [int(example["number"]) for example in EXAMPLES] == list(range(1, 11))
     widen = {example["number"] for example in EXAMPLES if example["level"]}
@@ -61,8 +66,7 @@ def test_an_example_that_widens_is_not_a_specs(example: dict[str, str]) -> None:
 def test_an_example_answers_as_the_page_says(example: dict[str, str], line: str, tmp_path: Path) -> None:
     wanted, tool, args = line.split(" ", 2)
     action = Action(tool, json.loads(args))
-    eyes, held = world(workspace(tmp_path)), [*HELD, fact("in_task", "build")]
-    decision = judge(policy_of(example), action, eyes, held)
+    decision = judge(policy_of(example), action, world(workspace(tmp_path)), known(tool))
     assert decision.decision == wanted, decision.reason
 
 
@@ -73,6 +77,6 @@ def test_an_example_changes_something(example: dict[str, str], tmp_path: Path) -
     changed = []
     for line in example["answers"].splitlines():
         wanted, tool, args = line.split(" ", 2)
-        before = judge(without, Action(tool, json.loads(args)), eyes, [*HELD, fact("in_task", "build")])
+        before = judge(without, Action(tool, json.loads(args)), eyes, known(tool))
         changed.append(before.decision != wanted)
     assert any(changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,6 @@ LAWS = sorted((Path(__file__).parents[2] / "specs/laws").glob("*.mg"))
 WORLD = """
 allowed_host("api.example.com").
 allowed_host("git.example.com").
-allowed_protocol(/ssh).
 permitted(A) :- tool(A, /http_request), asks_url(A, "http", "api.example.com", 80).
 permitted(A) :- tool(A, /deploy).
 permitted(A) :- tool(A, /send_mail).
@@ -35,7 +35,8 @@ SETTINGS = {
     "money_per_day": "money_per_day(/micro_dollars, 1000).",
     "flow": 'message_tool(/send_mail). untrusted_tool(/read_mail). untrusted_path("inbox/"). '
     "may_flow(/named, /commit).",
-    "two_persons": 'release_tool(/deploy). release_command("git push").',
+    "binaries": 'allowed_binary("pytest"). allowed_binary("bash").',
+    "two_persons": 'release_tool(/deploy). release_program("twine").',
 }
 
 
@@ -50,8 +51,8 @@ def verdicts(law: Path, made: Policy) -> list[Verdict]:
     )
 
 
-def test_there_are_six() -> None:
-    assert len(LAWS) == 6
+def test_there_are_seven() -> None:
+    assert len(LAWS) == 7
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.stem)
@@ -132,7 +133,7 @@ AGENT Flows LEVEL 4 {
   START -> t
   TASK t {
     step read: tool.read_file { path: "inbox/1.txt" }
-    step tell: tool.run { cmd: "git commit -m x" on_fail: continue }
+    step tell: tool.git_commit { message: "x" on_fail: continue }
   }
 }
 """
@@ -162,6 +163,33 @@ def test_a_spec_turns_the_flow_of_text_on(tmp_path: Path, spec: str, code: str) 
     assert ("tainted(/named" in shown) is bool(spec), shown
     monitors = spak(tmp_path, "show", "latest", "--json")[1]["monitors"]
     assert [item["fold"] for item in monitors] == (["tainted"] if spec else [])
+
+
+LISTED = """
+AGENT Listed LEVEL 2 {
+  START -> t
+  TASK t {
+    step list: tool.run { cmd: ["bash", "-c", "cat old.txt | wc -l"] }
+    step other: tool.run { cmd: ["bash", "-c", "wc -l old.txt; %s"] }
+  }
+}
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("more", "state"), [("wc -c old.txt", "succeeded"), ("head -1 old.txt", "refused")])
+def test_a_line_of_a_run_starts_only_programs_that_are_listed(tmp_path: Path, more: str, state: str) -> None:
+    (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:binaries", "mine.mg"]\n')
+    (tmp_path / "mine.mg").write_text(
+        "".join(f'allowed_binary("{name}").\n' for name in ("bash", "cat", "wc"))
+    )
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/old.txt").write_text("old\n")
+    (tmp_path / "listed.spak").write_text(LISTED % more)
+    _, document = spak(tmp_path, "run", "listed.spak", "--workspace", "work", "--json")
+    assert document["state"] == state, document
+    if state == "refused":
+        assert "the law does not list the program 'head'" in json.dumps(document)
 
 
 def test_a_guard_that_an_operator_named_stands_once() -> None:

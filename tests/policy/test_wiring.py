@@ -188,7 +188,7 @@ def of_runs() -> set[str]:
     found: set[str] = set()
     for act in ("tool", "ask", "plan", "check", "validate"):
         proposed = ProposedAction(act, "look", {"text": "x"})  # type: ignore[arg-type]
-        found |= fits(_facts(proposed, Observed({})))
+        found |= fits(_facts(proposed, Observed({}), judged_lines=False))
     answered = {"exit": 0, "outcome": "exited", "signal": "success", "key": "k", "out": "x"}
     results = _results(answered, {"ms": 1})
     assert {args[1] for _, args in results} == COLUMNS["result"][1]

@@ -117,7 +117,7 @@ def _law() -> list[dict[str, Any]]:
     from spak import config
     from spak.errors import UserError
 
-    files = (*config.settings().law, *config.settings().commands)
+    files = config.settings().law
     if not files:
         return []
     name = "operator's law"

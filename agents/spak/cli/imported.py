@@ -20,7 +20,6 @@ from spak.runner.genesis import genesis
 
 _OTHER = {
     "semantics": "another version of the kernel made it",
-    "commands": "its tables of command lines are not those of this installation and these settings",
     "policy": "its law is not the one of these settings",
     "catalog": "its tools or validators are not those of this installation",
     "keys": "its approvals would be signed with other keys than those of these settings",

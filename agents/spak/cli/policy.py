@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spak.cli import commands_check, common, policy_diff, policy_events
+from spak.cli import common, policy_diff, policy_events
 
 if TYPE_CHECKING:
     from spak.datalog import Policy, Session
@@ -22,7 +22,6 @@ def command() -> None:
     """Check policies, evaluate them, and ask why."""
 
 
-command.add_command(commands_check.command, "commands")
 command.add_command(policy_diff.command)
 command.add_command(policy_events.test_command)
 
@@ -59,7 +58,7 @@ def _query(function: F) -> F:
 def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
     """Check that FILES are one policy that loads, by itself or at a level of the law. Exit 0, else 3."""
     from spak.datalog import PolicyError
-    from spak.policy.stated import never_rows
+    from spak.policy.stated import never_rows, secrets_to_programs
 
     try:
         policy = _load(files) if level is None else _at(files, level)
@@ -69,7 +68,7 @@ def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> 
         return _report(files, error.diagnostics, None, as_json)
     ships = {file.name for file in _shipped()} if level else set()
     own = {clause.place.file for clause in policy.clauses} - ships
-    told = (*policy.diagnostics, *never_rows(policy, own))
+    told = (*policy.diagnostics, *never_rows(policy, own), *secrets_to_programs(policy, own))
     found = [item for item in told if item.place.file not in ships]
     return _report(files, found, policy, as_json)
 

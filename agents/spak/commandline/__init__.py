@@ -1,6 +1,5 @@
-"""What a command line would do, without running it.
+"""What a command line starts, without running it, and what the names of files say.
 
-Takes the text of a line and the Eyes on a workspace; gives a Reading: the deeds of its commands and the paths
-that they use. What each program's words mean is data (tables/*.toml); it knows neither the policy that
-decides about deeds nor its language.
+Takes the text of a line; gives its programs with their words, the paths that they name, and what the programs
+in one table (readers.toml) read. It foresees no effects, and knows no policy.
 """

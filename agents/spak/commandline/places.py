@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from spak.commandline import lists
 from spak.commandline.world import HOLDS_SECRET, Seen
 from spak.door.classes import LISTS as DOOR
 from spak.secrets import which
+from spak.word_lists import WordLists
 
+_LISTS = WordLists(Path(__file__).resolve().parent / "places.toml")
 SECRET_PATHS = which.SECRET_PATHS
 secret, is_code, of_git, telling = which.secret, which.is_code, which.of_git, which.telling
 may_hold_at, finds = which.may_hold_at, which.finds
@@ -20,19 +22,19 @@ def _fits(pattern: str) -> Callable[[str], bool]:
     return lambda name: found.fullmatch(name) is not None
 
 
-controls = _fits(lists.pattern("places", "control").pattern)
+controls = _fits(_LISTS.pattern("places", "control").pattern)
 """Whether a file of that name says what is run."""
-is_data = _fits(rf"(?:{lists.pattern('places', 'data').pattern})(?s:.*)")
+is_data = _fits(rf"(?:{_LISTS.pattern('places', 'data').pattern})(?s:.*)")
 """Whether a name is one of text or data, which is no program."""
 _is_generated, _is_ordinary, _is_set_up, _is_for_builds, _is_known_ending = (
-    _fits(lists.pattern("places", key).pattern)
+    _fits(_LISTS.pattern("places", key).pattern)
     for key in ("generated", "ordinary_dots", "written_folders", "written_for_builds", "known_endings")
 )
-at_root = _fits(lists.pattern("places", "control_at_root").pattern)
+at_root = _fits(_LISTS.pattern("places", "control_at_root").pattern)
 _IMPORTED = rf"({'|'.join(DOOR.ordered('shadows', 'imported'))})(/__init__)?"
-_ODD = lists.pattern("places", "odd_at_root").pattern
+_ODD = _LISTS.pattern("places", "odd_at_root").pattern
 _is_looked_for = _fits(rf"((src|lib|scripts|tools|tests?)/)?{_IMPORTED}(\.py[cdw]?|(\.[\w-]+)?\.so)|{_ODD}")
-_CONTROL_FOLDERS = lists.names("places", "control_folders")
+_CONTROL_FOLDERS = _LISTS.names("places", "control_folders")
 
 
 _REPLACES = frozenset({"writes", "redirects", "deletes"})

@@ -1,4 +1,4 @@
-"""What the judge of command lines may ask about the files of a workspace.
+"""What may be asked about the files of a workspace before an action.
 
 A `Seen` is an observation of one path, made outside of the pure core by somebody who looked
 (`spak.tools.observe.paths`); here it is only data.
@@ -41,6 +41,3 @@ class Eyes:
     below: Callable[[str], tuple[tuple[str, str], ...]] = field(default=lambda _: (), kw_only=True)
     """The secrets and the links below a folder, relative to the workspace, each with `file` or `link`;
     TOO_MANY among them where not all could be looked at. Without it nobody looked."""
-    members: Callable[[str], tuple[str, ...] | None] = field(default=lambda _: None, kw_only=True)
-    """The names that an archive or a patch would write, TOO_MANY among them where that is not certain; None
-    where the file does not exist. Without it nobody looked."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
@@ -77,7 +76,7 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
         gate = _gate(law.key, whole.policy, tuple(axioms.items()))
     except PolicyError:
         return ()  # check_law reports what is wrong with it
-    rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate, commands=law.commands)
+    rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
     unsure, checks = settings_touched(made), _checks(made)
     known: dict[bytes, Judged | None] = {}
     found = []
@@ -133,16 +132,14 @@ def _checks(made: Outline) -> list[str]:
 def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
-    here = replace(LATEST, recorded_lines=False)  # nobody looks: lines are read in guessed workspaces
     proposed = ProposedAction(
         item.act,
         item.name,
         item.args,
         run,
         moving(rules, State()),
-        here,
+        LATEST,
         uses_of(rules.catalog, item.act, item.name),
-        commands=rules.commands,
     )
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None
@@ -214,7 +211,7 @@ def _spread(pattern: str, world: Guess) -> list[Any]:
 
 def _by_settings(judged: Judged) -> bool:
     """Whether a decision could change with a setting of CONFIG: hosts, and whether somebody is asked."""
-    return judged.allow == "ask" or any(name in ("connects", "asks_url") for name, _ in judged.facts)
+    return judged.allow == "ask" or any(name == "asks_url" for name, _ in judged.facts)
 
 
 def _at(item: Fixed, judged: Judged) -> Any:

@@ -31,7 +31,7 @@ from spak.kept import by_size
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
 from spak.policy import approval
-from spak.policy.actions import Action, World
+from spak.policy.actions import Action, Reading
 from spak.policy.facts import ACTION, facts, is_built
 from spak.policy.history import state as past
 from spak.policy.history.deciding import answers, fed, feeding, folds_of
@@ -66,6 +66,9 @@ TRIED = 256
 MISSING = ("missing_path", 2)
 """The predicate of paths that do not exist."""
 
+JUDGED_LINES = ("command_does", 5)
+"""The predicate of laws that judged command lines by what their words would do: what runs recorded."""
+
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
@@ -88,8 +91,6 @@ class ProposedAction(NamedTuple):
     """How patches are read and judged: git_patches, patch_codes and long_patches."""
     uses: Mapping[str, str] = MappingProxyType({})
     """What the tool's entry says that its arguments are, where its calls are described by that."""
-    commands: Mapping[str, str] = MappingProxyType({})
-    """Tables of command lines that do not ship, where lines are read here and not by the runner."""
     history: History = History()
     """What folds keep of the run, at the time of this request (spak.policy.history)."""
 
@@ -136,6 +137,7 @@ class Gate:
         self._feeding = feeding(policy)
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
+        self.judged_lines = JUDGED_LINES in policy.decls
         self._unread = unread(policy, [("permitted", 1), ("forbidden", 1)], STATED)
         """Columns of facts whose values decide nothing: actions that differ there alone share a session."""
         self._steady = MOVING not in _reads(policy, ("permitted",))
@@ -246,7 +248,7 @@ class Gate:
         """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
         if self._feeding is None:
             return ()
-        known = _facts(proposed, Observed(observed))
+        known = _facts(proposed, Observed(observed), self.judged_lines)
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
     def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> About:
@@ -257,7 +259,7 @@ class Gate:
         key = text, decides
         found = self._briefs.pop(key, None)
         if found is None:
-            facts = (*_facts(proposed, seen), *self._missing(observed))
+            facts = (*_facts(proposed, seen, self.judged_lines), *self._missing(observed))
             found = About(facts, self._shape(facts))
             if len(text) > SHORT or seen.questions():
                 return found
@@ -443,16 +445,11 @@ def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     return made
 
 
-def _world(proposed: ProposedAction, seen: Observed, **more: Any) -> World:
-    """What was observed; of older semantics with lines that are read here, by the tables that the proposed
-    action names besides those that ship."""
-    if not proposed.decides.recorded_lines:
-        more |= {"line": None, "commands": proposed.commands}
-    return seen.world_with(**more)
-
-
-def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
-    """What the policy is told about a proposed."""
+def _facts(proposed: ProposedAction, seen: Observed, judged_lines: bool) -> Iterable[Fact]:
+    """What the policy is told about a proposed action."""
+    line: dict[str, Any] = {} if judged_lines else {"line": None}
+    if judged_lines and not proposed.decides.recorded_lines:
+        line = {"line": _unrecorded}
     found: list[Fact] = [("act", (ACTION, Name("/" + proposed.act)))]
     if proposed.act == "tool":
         decides = proposed.decides
@@ -460,14 +457,19 @@ def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
         more |= {} if decides.whole_texts else {"whole": None}
         uses = {proposed.name: proposed.uses}
         more |= {"git_patches": decides.git_patches, "bare_hosts": decides.bare_hosts}
-        world = _world(proposed, seen, declared=uses, **more)
+        world = seen.world_with(declared=uses, **line, **more)
         return [*found, *facts(Action(proposed.name, proposed.args), world)]
     if proposed.act == "validate":
         found.append(("validator", (ACTION, proposed.name)))
         if "cmd" in proposed.args:
-            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), _world(proposed, seen))
+            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), seen.world_with(**line))
             found += [fact for fact in started if fact[0] != "tool"]
     return found
+
+
+def _unrecorded(command: str, folder: str, env: Mapping[str, str]) -> Reading:
+    """A line that was judged by tables that are no more, and recorded nowhere."""
+    raise LedgerError("ledger.semantics", "what its command lines would do was not recorded")
 
 
 def _rows(seen: Facts) -> bytes:

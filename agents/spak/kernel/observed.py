@@ -5,7 +5,8 @@ else, and notes what it could not answer. Looking is not done here: the runner a
 (`spak.runner.observe`), so that a replay sees what the run saw.
 
     questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request],
-                "patches": [reference], "lines": [[command, folder, variables]], "texts": [reference]}
+                "patches": [reference], "texts": [reference], and of older laws
+                "lines": [[command, folder, variables]]}
     facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
                 "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code],
                 "patches": [[reference, code, message, [path], [secret], kind of secret]],
@@ -22,10 +23,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spak import canon
-from spak.commandline.findings import Deed, Reading, Use
 from spak.datalog import Request, Session
 from spak.datalog.values import Value, decode, from_json
-from spak.policy.actions import PatchSeen, Seen, TextSeen, World
+from spak.policy.actions import Deed, PatchSeen, Reading, Seen, TextSeen, Use, World
 
 KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines", "texts")
 TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
@@ -177,17 +177,6 @@ def _seen(item: Any) -> Seen:
     if not all(type(part) is str for part in (text, path, note)):
         raise ValueError
     return Seen(place, path, kind, links, note)
-
-
-def line_json(asked: list[Any], reading: Reading) -> list[Any]:
-    """What a command line would do, as it is in a record."""
-    found: dict[str, Any] = {
-        "deeds": [[deed.index, deed.kind, deed.about, deed.why] for deed in reading.deeds],
-        "uses": [[use.index, use.how, use.path, use.place] for use in reading.uses],
-        "connections": [list(item) for item in reading.connections],
-        "trouble": list(reading.trouble or ()),
-    }
-    return [asked, {name: items for name, items in found.items() if items}]
 
 
 def _reading(item: Any) -> Reading:

@@ -58,8 +58,6 @@ class Rules:
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
     decides: Decisions = LATEST
     """What the run's semantics decide differently from others."""
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """Tables of command lines that do not ship, by name; for whoever observes, `step` reads none."""
     problems: Mapping[str, str] = field(default_factory=dict)
     """The texts of problems' files by name, for validators; `step` reads none."""
     searches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -131,7 +129,6 @@ def _compiled(shared: bytes) -> Rules:
         gate=gate_of(rules["policy"], decides) if decides.policy else None,
         axioms=axioms,
         keys=tuple(rules["keys"]) if decides.policy else (),
-        commands=rules["policy"].get("commands", {}) if decides.policy else {},
         remembers=decides.memory and _reads_memory(program),
         problems=rules.get("problems", {}),
         searches=rules.get("searches", {}),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spak.commandline.findings import Reading
 from spak.commandline.world import TOO_MANY, Eyes, Seen
 from spak.errors import UsageError
 
@@ -61,6 +60,37 @@ class TextSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Deed:
+    """What the command of that index on a line does, as runs up to semantics 5 recorded it."""
+
+    index: int
+    kind: str
+    about: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A path that a command uses, how, and the place that it leads to, likewise."""
+
+    index: int
+    how: str
+    path: str
+    place: str
+
+
+@dataclass(slots=True)
+class Reading:
+    """What such a run recorded of a line. `trouble` is the code and message when it could not be read."""
+
+    deeds: list[Deed] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    trouble: tuple[str, str] | None = None
+    connections: list[tuple[str, str]] = field(default_factory=list)
+    """Protocol and host of what reaches another machine, as far as a line names them."""
+
+
+@dataclass(frozen=True, slots=True)
 class World(Eyes):
     """What the judge may know besides the action."""
 
@@ -70,8 +100,8 @@ class World(Eyes):
     resolve: Callable[[str], tuple[str, ...]] | None = None
     """The addresses of a host's name, none where it has none; without it nobody looked."""
     line: Callable[[str, str, Mapping[str, str]], Reading | None] | None = None
-    """What a command line would do in a folder with variables, None where that is not known yet; without it
-    the line is read here."""
+    """What a command line would do in a folder with variables, for a law that judges lines by that; None
+    where it is not known. Without it a line is what it starts (spak.commandline.explain)."""
     git_patches: bool = True
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
     bare_hosts: bool = True
@@ -81,8 +111,6 @@ class World(Eyes):
     whole: Callable[[Mapping[str, Any]], TextSeen | None] | None = None
     """What is in a text that is given by reference; None where nobody has read it yet. Without it a reference
     is an object like any other, as in older semantics."""
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """Tables of command lines that do not ship, by which a line is read here."""
     declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What the entry of each tool says that its arguments are, for tools that are described by that."""
 

@@ -175,9 +175,8 @@ _ALWAYS: Mapping[str, Callable[..., str]] = {
     "over_budget": lambda action: "a budget of the run is used up (BUDGET in CONFIG)",
     "undeclared": lambda action: "the task's TOOLS do not list the tool",
     "loose": lambda action: "no sandbox that is strict enough holds it (SANDBOX in CONFIG)",
-    "command_does": lambda action, at, deed, about, why: f"{about}: {why} ({str(deed)[1:]})" if why else "",
+    "!allowed_binary": lambda program: f"the law does not list the program {program!a}",
     "!allowed_host": _host,
-    "!allowed_protocol": lambda how: f"no rule allows the protocol {str(how)[1:]}: allowed_protocol({how}).",
     "uses_path": lambda *args: _path(*args) if args[2] in (Name("/outside"), Name("/refused")) else "",
     "looks_secret": lambda action, kind, at: f"`args.{at}` holds the value of a secret ({kind})",
     "!secret_may_go": lambda secret, tool, at: (
@@ -194,9 +193,8 @@ _ALWAYS: Mapping[str, Callable[..., str]] = {
 _CLOSEST: Mapping[str, Callable[..., str]] = {
     **_ALWAYS,
     "uses_path": _path,
-    "command_does": lambda action, at, deed, about, why: (
-        f"{about}: {why or 'no rule permits that'} ({str(deed)[1:]})"
-    ),
+    "for_a_person": lambda action, program: f"{program!a} does more than read, and the law does not name it",
+    "sets_variable": lambda action, name, value: f"it gives its programs the variable {name}",
     "sends_header": lambda action, header: f"the header {header!a} could carry data out",
     "sends_body": lambda action: "a request with a body or other arguments could carry data out",
     "!asks_url": lambda action, scheme, host, port: (

@@ -136,8 +136,6 @@ def _request(action: Action, world: World) -> list[Fact]:
     if urls.is_bare(url.host):
         found.append(("url_trouble", (ACTION, "host", text(f"{url.host} is an address or a short name"))))
     found.append(("asks_url", (ACTION, url.scheme, url.host, url.port)))
-    if url.scheme == "https":
-        found.append(("connects", (ACTION, Name("/https"), url.host)))
     found += _addresses(url.host, world)
     carried = urls.payload(url)
     if carried is not None:

@@ -1,4 +1,5 @@
-"""The judgement of an action: permitted by derivation, and not forbidden; denied in every other case.
+"""The judgement of an action: permitted by derivation, and not forbidden; a question to a person where
+the law says so, and denied in every other case.
 
 Takes a loaded Policy, the World and an Action; gives a Decision with its proof or with what is missing. An
 error of the engine, a limit, a fault of ours or an action that can not be read is a denial with a reason. It
@@ -7,10 +8,12 @@ carries nothing out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from spak.commandline.explain import UNKNOWN
 from spak.datalog.externals import Answers
 from spak.datalog.session import Policy, Session
 from spak.datalog.values import Fact, Name
@@ -23,19 +26,21 @@ from spak.policy.facts import ACTION, facts
 class Decision:
     """What the policy says of one action, with its proof or with what was missing."""
 
-    decision: Literal["allow", "deny"]
+    decision: Literal["allow", "ask", "deny"]
     reason: str
     proof: Any = None
     why_not: Any = None
     code: str = ""
     """Of a denial: `policy.denied`, `policy.forbidden`, or the code of what went wrong."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """What a person is asked about: the programs and the paths of a line, and the row that would allow it."""
 
     def to_json(self) -> dict[str, Any]:
         """The decision as commands print it."""
         found: dict[str, Any] = {"decision": self.decision, "reason": self.reason}
         if self.decision == "allow":
             return found | {"proof": self.proof}
-        return found | {"why_not": self.why_not}
+        return found | dict(self.asked) | {"why_not": self.why_not}
 
 
 def judge(
@@ -45,8 +50,9 @@ def judge(
     known: Iterable[Fact] = (),
     answers: Answers | None = None,
 ) -> Decision:
-    """The decision about one action; `known` are the facts of the run, `answers` tells what the policy asks
-    of the workspace. Never raises, however odd it is."""
+    """The decision about one action outside of a run; `known` are further facts, `answers` tells what the
+    policy asks of the workspace. Where the law leaves it to a person (`may_ask`), what it does not permit and
+    does not forbid is a question. Never raises, however odd the action is."""
     try:
         found = facts(action, world, known)
         session = policy.session(found)
@@ -56,7 +62,27 @@ def judge(
         return denied(error.code, error.message, error.hint)
     except Exception as error:  # a fault of ours is no permission
         return _bug(error)
-    return decide(policy, found, session=session)
+    decision = decide(policy, found, session=session)
+    if decision.code != "policy.denied" or ("may_ask", 1) not in policy.predicates:
+        return decision
+    return (
+        replace(decision, decision="ask", asked=_asked(session))
+        if session.holds("may_ask", ACTION)
+        else decision
+    )
+
+
+def _asked(session: Session) -> dict[str, Any]:
+    """What a person is shown of a line."""
+    programs = [str(row[2]) for row in session.query("runs_program", ACTION, None, None)]
+    paths = [str(row[1]) for row in session.query("names_path", ACTION, None)]
+    others = dict.fromkeys(str(row[1]) for row in session.query("for_a_person", ACTION, None))
+    rows = " ".join(
+        f"allowed_program({json.dumps(name, ensure_ascii=False)})." for name in others if name != UNKNOWN
+    )
+    only = UNKNOWN not in others and not session.holds("unpermitted_path", ACTION)
+    settled = only and not session.query("sets_variable", ACTION, None, None)
+    return {"programs": programs, "paths": paths, "row": rows if settled else ""}
 
 
 def decide(
@@ -105,7 +131,6 @@ def permissible(known: Sequence[Fact]) -> bool:
     return not any(
         (name in _TROUBLES and not (named and args[1] == "host"))
         or (name, args) == ("tool", (ACTION, Name("/git_commit")))
-        or (name == "command_does" and args[3] == "git commit")
         for name, args in known
     )
 

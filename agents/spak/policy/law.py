@@ -42,8 +42,6 @@ class Law:
     shipped: Mapping[str, str]
     operator: Mapping[str, str] = field(default_factory=dict)
     team: Mapping[str, str] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """Tables of command lines for programs that no shipped table knows, by level and file."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -71,7 +69,7 @@ class Law:
 
     def to_json(self) -> dict[str, Any]:
         """The members of `genesis.rules.policy`; levels that say nothing are left out."""
-        own = {"operator": dict(self.operator), "team": dict(self.team), "commands": dict(self.commands)}
+        own = {"operator": dict(self.operator), "team": dict(self.team)}
         return {"constitution": dict(self.shipped), **{name: texts for name, texts in own.items() if texts}}
 
     @classmethod
@@ -81,7 +79,6 @@ class Law:
             policy["constitution"],
             policy.get("operator", {}),
             policy.get("team", {}),
-            policy.get("commands", {}),
         )
 
     @property
@@ -91,11 +88,8 @@ class Law:
 
     @property
     def hash(self) -> str:
-        """The hash of the policy of a spec that says nothing, and of the tables that were added, if any.
-
-        Raises: PolicyError when it does not load."""
-        policy = policy_hash(self, "", {})
-        return canon.content_hash([policy, dict(self.commands)]) if self.commands else policy
+        """The hash of the policy of a spec that says nothing. Raises: PolicyError when it does not load."""
+        return policy_hash(self, "", {})
 
 
 def policy_hash(law: Law, spec: str, axioms: Mapping[str, str]) -> str:

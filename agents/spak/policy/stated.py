@@ -1,7 +1,8 @@
 """What the runtime states about an action and a run: each predicate, its columns, and of which acts.
 
 Tables for those who reason about laws without a run: what a law may not state itself (spak.policy.law), what
-abstract actions are made of (spak.outer.abstract_actions), and what a rule waits for in vain (`never_rows`).
+abstract actions are made of (spak.outer.abstract_actions), what a rule waits for in vain (`never_rows`), and
+which secrets it hands to programs (`secrets_to_programs`).
 The facts are made in spak.policy.facts, spak.policy.toolfacts and the kernel; tests hold these tables to it.
 Takes a policy; gives findings.
 """
@@ -37,8 +38,6 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "asks_url": (None, None, None, None),
     "at_level": (None,),
     "checks_ran": (None, _names("success fail timeout plateau metric_improved")),
-    "command_does": (None, None, None, None, None),
-    "connects": (None, _names("https ssh"), None),
     "cut_argument": (None, None),
     "declared_tool": (None,),
     "declares_use": (None, _names("reads edits writes deletes")),
@@ -52,10 +51,14 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "in_task": (None,),
     "looks_secret": (None, frozenset({"cloud_key", "access_token", "private_key"}), None),
     "missing_path": (None, None),
+    "names_path": (None, None),
     "names_secret": (None, None, None),
+    "only_reads": (None, None),
     "patch_trouble": (None, None, None),
     "result": (None, frozenset({"exit", "outcome", "signal", "key", "out", "ms", "tokens", "cost"}), None),
     "runs_code": (None,),
+    "runs_program": (None, None, None),
+    "runs_words": (None, None, None),
     "sandboxed": (None, _names("none restricted docker gpu gvisor")),
     "sends_body": (None,),
     "sends_header": (None, None),
@@ -71,12 +74,11 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "url_trouble": (None, None, None),
     "uses_path": (
         None,
-        _names("reads walks runs edits writes writes_mode redirects moves deletes deletes_tree tracks"),
+        _names("reads walks edits writes redirects deletes tracks"),
         _names("inside generated control root git secret hard_link outside refused"),
         None,
     ),
     "validator": (None, None),
-    "works_in": (None, None),
 }  # fmt: skip
 """Every predicate whose rows the runtime states or the world answers."""
 OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
@@ -90,17 +92,20 @@ OF_RUN = frozenset(
 """Predicates that speak of the run: their first column is no action."""
 OF_ALL = OF_RUN | {"signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
 _SECRETS = frozenset({"names_secret", "looks_secret"})
-_LINES = _SECRETS | {"command_does", "uses_path", "connects", "sets_variable", "works_in", "missing_path"}
+_LINES = _SECRETS | {
+    "runs_program", "runs_words", "names_path", "sets_variable", "uses_path", "missing_path",
+}  # fmt: skip
 _FILES = _SECRETS | {"uses_path", "missing_path"}
 _URLS = frozenset(
-    "asks_url asks_method url_trouble sends_body host_address unresolved connects".split()  # noqa: SIM905
+    "asks_url asks_method url_trouble sends_body host_address unresolved".split()  # noqa: SIM905
 )
 OF_ENTRY = _FILES | {"declares_use"}
 """Of a tool that is described by what its entry declares of each argument."""
 OF_OTHER = OF_ENTRY | {"argument", "cut_argument"}
 """Of a tool that is not in STATED: its entry may say what its arguments are, or nothing is known of it."""
 STATED: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("/run", "/shell", "/nsight"), _LINES),
+    **dict.fromkeys(("/run", "/nsight"), _LINES),
+    "/shell": _LINES | {"only_reads"},
     **dict.fromkeys(
         (
             "/read_file",
@@ -144,6 +149,28 @@ def never_rows(policy: Policy, files: Collection[str]) -> Iterator[Finding]:
             found += [_empty(atom) for atom in _reads(clause, empty)]
         for message, hint in dict.fromkeys(filter(None, found)):
             yield Finding("policy.never", "warning", message, clause.place, hint)
+
+
+def secrets_to_programs(policy: Policy, files: Collection[str]) -> Iterator[Finding]:
+    """Rows of these files that hand a secret to a program: its output may hold it in any form."""
+    runs = {str(name) for (name,) in _rows_of(policy, "command_tool", 1)}
+    runs |= {str(name) for name, _ in _rows_of(policy, "least_sandbox", 2)}
+    for clause in policy.clauses:
+        if clause.place.file not in files or clause.head.key != ("secret_may_go", 3):
+            continue
+        tool = clause.head.args[1]
+        if not isinstance(tool, Const) or str(decode(tool.value)) in runs:
+            named = show(tool.value) if isinstance(tool, Const) else "any tool"
+            message = f"{named} may hand the secret to a program, whose output may hold it in any form"
+            hint = "give it to http_request or git_push, or accept that"
+            yield Finding("policy.secret_to_program", "warning", message, clause.place, hint)
+
+
+def _rows_of(policy: Policy, pred: str, columns: int) -> Iterator[tuple[Any, ...]]:
+    """What a table states by facts."""
+    for clause in policy.clauses:
+        if clause.head.key == (pred, columns) and not clause.body:
+            yield tuple(decode(arg.value) for arg in clause.head.args if isinstance(arg, Const))
 
 
 def _atoms(clause: Clause) -> list[Atom]:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from spak import shell
-from spak.commandline import places
-from spak.commandline.commands import read_line
-from spak.commandline.custom_tables import grammars
-from spak.commandline.findings import Reading
+from spak.commandline import explain, places
+from spak.commandline.readers import Read
 from spak.datalog.values import Fact, Name
 from spak.errors import UserError
-from spak.policy.actions import Action, TextSeen, World
+from spak.policy.actions import TOO_MANY, Action, Reading, TextSeen, World
 
 ACTION = Name("/action")
 MAX_TEXT = 400
@@ -146,10 +143,8 @@ def line(action: Action, world: World) -> list[Fact]:
 def program(action: Action, world: World) -> list[Fact]:
     """One program with its arguments, and the file that takes the verdict."""
     words = action.args.get("cmd")
-    if isinstance(words, str):
+    if isinstance(words, str) or (words and _texts(words)):
         found = _line(action, words, world)
-    elif words and _texts(words):
-        found = _line(action, shell.join(words), world)
     else:
         return [unreadable("gate.args", "`args.cmd` is not a list of strings")]
     if "verdict_file" in action.args:
@@ -201,17 +196,79 @@ def _texts(found: object) -> bool:
     return isinstance(found, (list, tuple)) and all(isinstance(word, str) for word in found)
 
 
-def _read(world: World, command: str, folder: str, env: Mapping[str, str]) -> Reading:
-    return read_line(command, world, folder, env, grammars(world.commands))
-
-
-def _line(action: Action, command: str, world: World) -> list[Fact]:
+def _line(action: Action, asked: str | Sequence[str], world: World) -> list[Fact]:
+    """What a command line starts, by its text or by the words of its one command."""
     folder, env = argument(action, "working_dir", ""), action.args.get("env", {})
     if not isinstance(folder, str):
         return [folder]
     if not isinstance(env, Mapping) or not all(_variable(name, value) for name, value in env.items()):
         return [unreadable("gate.args", "`args.env` is not an object of variables with texts")]
-    reading = (world.line or partial(_read, world))(command, folder, env)
+    if world.line is not None:
+        return _recorded(
+            world.line(asked if isinstance(asked, str) else shell.join(asked), folder, env),
+            env,
+            folder,
+            world,
+        )
+    found = explain.line(asked) if isinstance(asked, str) else explain.words(asked)
+    if found.trouble is not None:
+        return [unreadable(*found.trouble)]
+    facts_: list[Fact] = [use("reads", folder, world)] if folder else []
+    facts_ += [
+        ("sets_variable", (ACTION, text(name), text(value))) for name, value in (*env.items(), *found.sets)
+    ]
+    for index, one in enumerate(found.started, 1):
+        facts_.append(("runs_program", (ACTION, index, text(one.program))))
+        facts_.append(("runs_words", (ACTION, index, text(" ".join((one.program, *one.words))))))
+    facts_ += [("names_path", (ACTION, text(path))) for path in found.paths]
+    return facts_ + (_outside(found, folder, world) if action.tool == "shell" else [])
+
+
+def _outside(found: explain.Explained, folder: str, world: World) -> list[Fact]:
+    """What is looked at of a line that no sandbox will hold: what programs of the table of readers read, and
+    what redirections read and write."""
+    facts_: list[Fact] = []
+    for index, one in enumerate(found.started, 1):
+        looked = [_reading(read, folder, world) for read in one.reads or ()]
+        if one.reads is not None and None not in looked:
+            facts_.append(("only_reads", (ACTION, index)))
+        facts_ += [fact for facts_of in looked for fact in facts_of or ()]
+    for read in found.reads:
+        facts_ += _reading(read, folder, world) or ()
+    return facts_ + [use("redirects", posixpath.join(folder, path), world) for path in found.writes]
+
+
+def _reading(read: Read, folder: str, world: World) -> list[Fact] | None:
+    """The paths that are read, each by its place; None where nobody can tell which they are."""
+    whole = posixpath.join(folder, read.path)
+    if not read.pattern:
+        named: tuple[str, ...] = (whole,)
+    else:
+        named = world.spread(whole)
+        if TOO_MANY in named or any(posixpath.relpath(path, folder or ".").startswith("-") for path in named):
+            return None
+    if read.there and any(world.look(path).kind == "missing" for path in named):
+        return None
+    facts_ = [_read_use("reads", path, world) for path in named]
+    for top in named if read.walks else ():
+        for path, kind in world.below(top):
+            if path == TOO_MANY:
+                return None
+            if kind != "link":
+                facts_.append(_read_use("walks", path, world))
+    return facts_
+
+
+def _read_use(how: str, path: str, world: World) -> Fact:
+    """A path that is read outside of a sandbox: git's settings may hold credentials."""
+    name, args = use(how, path, world)
+    name_of = posixpath.basename(str(args[3]))
+    kept = args[2] == Name("/git") and name_of.startswith(("config", "credentials"))
+    return name, (*args[:2], Name("/secret"), args[3]) if kept else args
+
+
+def _recorded(reading: Reading | None, env: Mapping[str, str], folder: str, world: World) -> list[Fact]:
+    """What an earlier law is told of a line, from the reading of it that its run recorded."""
     if reading is None:
         return []
     if reading.trouble is not None:

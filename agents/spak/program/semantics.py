@@ -75,8 +75,8 @@ class Decisions:
     empty_tasks: bool = True
     """Since 3: a task without step, GOAL, `success:` and VALIDATOR is refused. Before, it ended well."""
     recorded_lines: bool = True
-    """Since 3: what a command line would do is looked at by the runner and recorded, so that a replay asks no
-    table of programs. Before, the kernel read it, and the paths alone were recorded. Source: ADR 0032."""
+    """Since 3: what a law is told of the deeds of a command line was recorded by the runner. Before, the
+    kernel read the line with tables that are no more: such a run replays up to its first line."""
     closed_law: bool = True
     """Since 3: a spec only narrows. No text of it heads a predicate of which one more row could permit
     something, `permitted` included, but for tables that the law opens; a team's rules lift no prohibition.

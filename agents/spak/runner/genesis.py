@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from spak import data
-from spak.commandline import table
 from spak.lang.catalog import Catalog
 from spak.policy.law import GUARD, Law, policy_hash
 from spak.program.semantics import SEMANTICS
@@ -38,11 +37,9 @@ def genesis(
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
-    rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships. The
-    hash of all tables of command lines is for people: what a line would do is recorded where it is judged.
-    The texts of tables that do not ship are among the law, so that a run keeps those that it began with, and
-    so are `problems`, the files that its validators measure by, and `searches`, what each task's search
-    begins with (spak.runner.searches).
+    rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships;
+    `problems` are the files that its validators measure by, and `searches` what each task's search begins
+    with (spak.runner.searches).
 
     Raises: PolicyError when the policy does not load.
     """
@@ -56,7 +53,6 @@ def genesis(
             "axioms": dict(axioms or {}),
             "hash": policy_hash(law, policy, axioms or {}),
         },
-        "commands": table.digest(law.commands),
         "inputs": dict(inputs),
         "catalog": catalog.to_json(),
         "limits": {},

@@ -96,8 +96,6 @@ class History:
     others: OtherPrompts = field(default_factory=OtherPrompts)
     committed: str = ""
     """The call that made the last commit of the run, which was not rolled back."""
-    approved: bool = False
-    """Whether what was permitted last rests on an approval that somebody signed."""
     refused: list[tuple[int, str, Trial]] = field(default_factory=list)
     """Answers of models that were no plan: record, task, and the trial that they count as. As `rows`, those
     since the snapshot."""
@@ -135,7 +133,6 @@ class History:
         made._skipped = bool(kept["given"])
         made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
         made._planning = bool(kept.get("planning"))
-        made.approved = bool(kept.get("approved"))
         made.committed, made._commits, made._commit = kept.get("committed", ("", False, ""))
         made.others = OtherPrompts(**kept["others"])
         made._earlier = earlier
@@ -145,7 +142,6 @@ class History:
     def kept(self) -> dict[str, Any]:
         """What a snapshot holds: all that later rows depend on and that does not grow with the run."""
         return {
-            "approved": self.approved,
             "called": self._called,
             "committed": [self.committed, self._commits, self._commit],
             "given": self._skipped or bool(self._given),
@@ -220,7 +216,6 @@ class History:
     def _hear(self, record: Record) -> None:
         """Keep what a tool wrote, once the kernel has committed its result."""
         if record.kind == Kind.PERMIT:
-            self.approved = record.side.get("signed") is True and record.body.get("allow") is True
             self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
             self._planning = record.body.get("act") == "plan" and record.body.get("allow") is True
             self._commits = self._called and record.body.get("name") == COMMITS

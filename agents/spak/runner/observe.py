@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from spak import canon
 from spak.cancel import Cancel
-from spak.commandline.commands import read_line
-from spak.commandline.custom_tables import grammars
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
 from spak.errors import RunError, UserError
 from spak.files import beneath
-from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json, text_json
+from spak.kernel.observed import TROUBLES, patch_json, seen_json, text_json
 from spak.policy.actions import Seen
 from spak.policy.facts import read_text, read_whole
 from spak.ports import Blobs
@@ -37,14 +34,14 @@ def observe(
     workspace: Path,
     blobs: Blobs | None = None,
     cancel: Cancel | None = None,
-    commands: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to, and
-    `commands` are the tables of command lines that the run began with, besides those that ship.
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to. Nothing
+    is permitted to a run whose law asks what a command line would do (`lines`): nobody knows any more.
 
     Raises: Cancelled.
     """
-    added = grammars(commands)
+    if "lines" in questions:
+        return {"trouble": ["policy.observation"]}
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
@@ -61,10 +58,6 @@ def observe(
             for request, answer in zip(rows, given, strict=True)
         ],
     }
-    found["lines"] = [
-        _plain_all(line_json(asked, read_line(asked[0], eyes.world(), asked[1], asked[2], added)))
-        for asked in questions.get("lines", ())
-    ]
     if blobs is not None:
         try:
             found |= {
@@ -88,11 +81,7 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, Any], str], list[Any]]] = {
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The questions that an observation answered, to ask them again; addresses are pinned instead."""
-    return {
-        kind: [item[0] for item in facts[kind]]
-        for kind in ("paths", "globs", "rows", "lines")
-        if kind in facts
-    }
+    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
 
 
 def unchanged(
@@ -100,14 +89,13 @@ def unchanged(
     workspace: Path,
     clean: Callable[[Any], Any] = lambda seen: seen,
     cancel: Cancel | None = None,
-    commands: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     """Whether the world still is as it was observed; `clean` removes secrets as it did then. Raises:
     Cancelled."""
     questions = questions_of(facts)
     if not questions:
         return True
-    now = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel, commands=commands))))
+    now = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel))))
     return all(now.get(kind) == facts[kind] for kind in questions)
 
 

@@ -24,7 +24,6 @@ from spak.kernel import packet
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.policy import control_files
 from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
@@ -148,13 +147,7 @@ class Performer:
                 )
             case "observe":
                 seen = self.secret_guard.seen(
-                    observe(
-                        effect.args["questions"],
-                        self.workspace.directory,
-                        self.blobs,
-                        self.cancel,
-                        self.rules.commands,
-                    )
+                    observe(effect.args["questions"], self.workspace.directory, self.blobs, self.cancel)
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
@@ -238,16 +231,8 @@ class Performer:
             return self._called(effect, history, changes.Reading(), last)
         with self.workspace.transaction(effect.id, self.cancel):
             self.secret_guard.look_begun()
-            runs = "runs" in self.host.tools[effect.name].entry.arguments.values()
-            may_change = not runs or history.approved
-            writing = changes.Writing(
-                self.workspace, self.blobs, self.confirm, self._clean, lambda: may_change or self._law_opens()
-            )
+            writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
             return self._called(effect, history, writing, last)
-
-    def _law_opens(self) -> bool:
-        """Whether the law lets command lines write files that say what is run, or there is none."""
-        return self.rules.gate is None or control_files.may_change(self.rules.gate.policy)
 
     def _called(self, effect: Effect, history: History, step: changes.Step, last: bool) -> Proposed:
         tool = self.host.tools[effect.name]
@@ -268,7 +253,7 @@ class Performer:
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
-                    self.secret_guard.launcher(effect, asked),
+                    self.secret_guard.launcher(),
                     limits=replace(self.host.limits, quota=self.workspace.quota),
                     toolchain=self.host.toolchain, inherit=(lock,),
                     archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
@@ -321,7 +306,6 @@ class Performer:
             self.workspace.directory,
             self.secret_guard.seen,
             self.cancel,
-            self.rules.commands,
         )
 
     # ---- validators ------------------------------------------------------------------------------------
@@ -353,7 +337,7 @@ class Performer:
                     validator=effect.name,
                     options=options,
                     workspace=self.workspace.directory,
-                    launcher=self.secret_guard.launcher(effect, options),
+                    launcher=self.secret_guard.launcher(),
                     limits=self.host.limits,
                     toolchain=self.host.toolchain,
                     seed=effect.seed,

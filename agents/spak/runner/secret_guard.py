@@ -2,7 +2,7 @@
 folder of runs, where a run works in the folder that holds it.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
-(spak.secrets.which). `launcher` masks them for every job but one whose action was permitted on them, and
+(spak.secrets.which). `launcher` masks them for every job, and
 `redactor` takes the values that stand in them out of whatever becomes a record or is shown. What is in such a
 file is followed by its SHA-256, in a list in the workspace's store: a file with the same content is masked
 wherever it lies later, by whoever works there then, and its values stay known.
@@ -22,14 +22,10 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spak.datalog.values import Name
 from spak.door import secret_in
 from spak.errors import UserError
 from spak.files import beneath
-from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
-from spak.policy.actions import Action
-from spak.policy.facts import facts
 from spak.ports import Launcher, Measurement, Redacting
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
@@ -42,7 +38,6 @@ from spak.workspace.secret_files import Mark, called, content, mark, other_names
 from spak.workspace.secret_list import Content
 from spak.workspace.tree import Node, holding, secret_files
 
-_SECRET = Name("/secret")
 _SETTLED_NS = 100_000_000
 
 
@@ -173,13 +168,12 @@ class SecretGuard:
         held = (info.st_dev, info.st_ino, info.st_mtime_ns)
         return any(mark(root, one) == held for one in self._paths)
 
-    def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
-        """The host's launcher for jobs of this effect."""
+    def launcher(self) -> Launcher | None:
+        """The host's launcher for jobs: whatever a law permits, no program sees a file of secrets."""
         inner = self.host.launcher
         if inner is None:
             return inner
-        hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
-        return Masked(inner, self._workspace.directory, hidden)
+        return Masked(inner, self._workspace.directory, (*self._workspace.ours, *masks(self._paths)))
 
     def is_secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
         """Whether a file is one of secrets by its name, by what is in it, or by a value that is known; for an
@@ -299,20 +293,4 @@ def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], 
     """What to mask in a folder that no run has yet, and the values to keep out of records."""
     named = walk(root)
     paths, values = Reader(root, shown).read((*named, *other_names(root, named)))
-    return masks(paths, frozenset()), values
-
-
-def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
-    """The files of secrets that the action was permitted on: those that an argument names, not what is below
-    a folder. Words of a command line permit nothing."""
-    if effect.act != "tool" or effect.observed.get("lines"):
-        return frozenset()
-    try:
-        stated = facts(Action(effect.name, args), Observed(effect.observed).world)
-    except (Malformed, UserError):
-        return frozenset()
-    return frozenset(
-        str(row[3])
-        for name, row in stated
-        if name == "uses_path" and row[2] == _SECRET and row[1] != Name("/walks")
-    )
+    return masks(paths), values

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from spak.secrets import which
 
 
-def masks(paths: Iterable[str], permitted: Collection[str]) -> tuple[str, ...]:
-    """What a job does not see: a folder of secrets as a whole, unless something in it is permitted."""
+def masks(paths: Iterable[str]) -> tuple[str, ...]:
+    """What a job does not see: a folder of secrets as a whole."""
     found: dict[str, None] = {}
     for path in paths:
         parts = path.split("/")
-        tops = ["/".join(parts[: at + 1]) for at in range(len(parts))]
-        if not set(tops).isdisjoint(permitted):
-            continue
-        folder = next(
-            (top for top, name in zip(tops, parts[:-1], strict=False) if which.secret_folder(name)), ""
-        )
-        whole = folder and not any(item.startswith(f"{folder}/") for item in permitted)
-        found[folder if whole else path] = None
+        at = next((at for at, name in enumerate(parts[:-1], 1) if which.secret_folder(name)), len(parts))
+        found["/".join(parts[:at])] = None
     return tuple(found)

@@ -75,7 +75,7 @@ class _Walk:
             if self.state.ended or effect is None or effect.act != "observe":
                 return
             with Scratch("try") as folder:
-                seen = observe(effect.args["questions"], folder, commands=self.rules.commands)
+                seen = observe(effect.args["questions"], folder)
             body = canon.loads(canon.dumps({"of": effect.id, "facts": seen}))
             record = Record(Kind.OBSERVE, Authority.PROPOSAL, body)
             stepped = step(self.rules, self.state, record)

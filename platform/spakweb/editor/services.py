@@ -105,7 +105,7 @@ def see(text: object, team_files: TeamFiles | None = None) -> Seen:
         )
     stamp = team_files.stamp(text) if team_files is not None else None
     law = law_of(team_files.team if team_files is not None else None)
-    key = (text, (stamp, *law.team.values(), *law.commands.items()))
+    key = (text, (stamp, *law.team.values()))
     with _lock:
         found = _kept.pop(key, None) or Seen(text, team_files if stamp is not None else None, law)
         _kept[key] = found

@@ -27,7 +27,6 @@ UNCHECKED = "its import was cut off; import it again"
 NEWEST = 20
 """Versions of a spec of its name that are looked at, where imports make the text another one."""
 _OTHER = {
-    "commands": "its tables of command lines are not those of this platform and team",
     "semantics": "another version of the kernel made it",
     "policy": "its policy is not the one of this platform",
     "catalog": "its tools or validators are not those of this platform",

@@ -157,27 +157,6 @@ def set_rules(user: Any, team: Team, text: str) -> None:
     team.rules = text
 
 
-def set_commands(user: Any, team: Team, text: str) -> None:
-    """The tables of command lines of runs that begin from now on. Raises: Refused `web.team_commands`,
-    `web.text`."""
-    access.require(user, "team.manage", team)
-    if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
-        message = f"Tables have at most {RULES_BYTES // 1024} KB."
-        raise Refused("web.team_commands", message, "Say less.", 413)
-    text = clean(text).strip()
-    text += "\n" if text else ""
-    try:
-        of_rules("", text)
-    except UserError as error:
-        raise Refused("web.team_commands", f"The tables do not load: {error.message}", error.hint) from error
-    with transaction.atomic():
-        row = Team.objects.select_for_update().get(pk=team.pk)
-        if row.commands != text:
-            Team.objects.filter(pk=team.pk).update(commands=text)
-            record(user, "team.commands", team.slug, team, before=digest(row.commands), after=digest(text))
-    team.commands = text
-
-
 def _keep_an_admin(member: Membership, stays: bool) -> None:
     admins = Membership.objects.select_for_update().filter(team=member.team, role=Role.ADMIN)
     if not stays and {row.pk for row in admins} == {member.pk}:

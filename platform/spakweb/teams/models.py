@@ -87,8 +87,6 @@ class Team(ReviewRules):
     name = models.CharField(max_length=80)
     rules = models.TextField(blank=True, default="")
     """What the team's law says besides the operator's: spakweb.teams.law."""
-    commands = models.TextField(blank=True, default="")
-    """Tables of command lines for programs of the team's own, as one TOML text."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     keep_days = models.PositiveIntegerField(null=True, blank=True)
     """Days after which runs that ended are deleted; 0 never; None: as the platform says."""

@@ -1,4 +1,4 @@
-"""The page of a team's rules and tables of command lines: every member reads them, an admin changes them."""
+"""The page of a team's rules: every member reads them, an admin changes them."""
 
 from __future__ import annotations
 
@@ -34,25 +34,11 @@ def save(request: HttpRequest, team: str) -> HttpResponse:
     return redirect("spak-team-rules", team=team)
 
 
-@require_POST
-def save_commands(request: HttpRequest, team: str) -> HttpResponse:
-    """Likewise for the tables of command lines."""
-    found = access.find(request.user, "team.manage", Team, slug=team)
-    text = request.POST.get("text", "")
-    try:
-        actions.set_commands(request.user, found, text)
-    except Refused as why:
-        return _rules(request, found, why, commands=text)
-    messages.success(request, "The tables are saved. Runs that begin from now on are judged by them.")
-    return redirect("spak-team-rules", team=team)
-
-
 def _rules(request: HttpRequest, team: Team, why: Refused | None = None, **edited: str) -> HttpResponse:
     context = {
         "team": team,
         "section": "team",
         "text": team.rules,
-        "commands": team.commands,
         "why": why,
         "operator": settings.LAW,
         "may_manage": access.can(request.user, "team.manage", team),

@@ -15,7 +15,7 @@ from spak.lang import ast
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved, settings_of
 from spak.policy.law import SPEC, Law, compiled, name_of, rules_of
-from spak.policy.stated import never_rows
+from spak.policy.stated import never_rows, secrets_to_programs
 
 
 def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
@@ -27,7 +27,7 @@ def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     own = {SPEC, *axioms}
     try:
         policy = compiled(law, whole.policy, axioms)
-        found = (*policy.diagnostics, *never_rows(policy, own))
+        found = (*policy.diagnostics, *never_rows(policy, own), *secrets_to_programs(policy, own))
     except PolicyError as error:
         found = tuple(item for item in error.diagnostics if isinstance(item, Finding))
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from spak import paths
 from spak.cancel import Cancel, apart
-from spak.commandline.world import HOLDS_SECRET, Eyes
+from spak.commandline.world import HOLDS_SECRET
 from spak.errors import UserError
 from spak.files import beneath
 from spak.files.walk import of_git, walk
@@ -29,7 +29,6 @@ from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
 from spak.secrets import which
 from spak.secrets.files import holds
-from spak.tools.observe import archives
 
 MAX_LINKS = 40
 MAX_MATCHES = 200
@@ -131,10 +130,6 @@ class Observer:
                 return (TOO_MANY,)
         return tuple(sorted(found))
 
-    def world(self) -> Eyes:
-        """What the judge of command lines may ask."""
-        return Eyes(self.look, self.spread, below=self.below, members=self.members)
-
     def below(self, folder: str) -> tuple[tuple[str, str], ...]:
         """The secrets and the links below a folder of the workspace; links are not followed."""
         start = self.look(folder)
@@ -162,14 +157,6 @@ class Observer:
             return _CREDENTIALS.search(beneath.read_beneath(self.root, path, MAX_SETTINGS)) is not None
         except UserError as error:
             return error.code != "path.missing"
-
-    def members(self, text: str) -> tuple[str, ...] | None:
-        """The names that an archive or a patch of the workspace would write; None where it does not exist."""
-        try:
-            content = beneath.read_beneath(self.root, text, archives.MAX_BYTES)
-        except UserError as error:
-            return None if error.code == "path.missing" else (TOO_MANY,)
-        return archives.names(content)
 
     def read(self, text: str) -> bytes | None:
         """The content of a regular file of the workspace, None where nothing is there."""

@@ -224,7 +224,7 @@ def _genesis(body: Mapping[str, Any]) -> list[Part]:
 
 def _law(policy: Any) -> Iterator[Part]:
     """What the operator and the team said."""
-    levels = {"operator": "The operator's law", "team": "The team's rules", "commands": "Added tables"}
+    levels = {"operator": "The operator's law", "team": "The team's rules"}
     for level, label in levels.items():
         texts = policy.get(level) if isinstance(policy, Mapping) else None
         for name, text in texts.items() if isinstance(texts, Mapping) else ():
