@@ -98,7 +98,7 @@ def ask(
     before, now = files.roots(run)
     if before == now:
         raise Refused("git.unchanged", "The run changed no file.", "There is nothing to push.", 409)
-    found = leaving.of(run)
+    found = leaving.by_law(run)
     leaving.must_fit(found, signed if approve else found.digest)
     row = Branch(run=run, name=called, title=changes.title_of(title, run), root=now, pull=pull, asked_by=user)
     try:
@@ -123,7 +123,7 @@ def decide(user: Any, row: Branch, *, yes: bool, signed: str = "") -> Branch:
     barrier(row.run)
     shown = ""
     if yes:
-        found = leaving.of(row.run)
+        found = leaving.by_law(row.run)
         leaving.must_fit(found, signed)
         shown = found.digest
     wanted = Branch.State.APPROVED if yes else Branch.State.DECLINED
@@ -143,8 +143,9 @@ def offered(user: Any, run: Run) -> dict[str, Any]:
     """What the page of a run says of what would leave, and of branches for a run that began from a source."""
     held, found = "", None
     try:
-        found = leaving.of(run)
+        found = leaving.of(run) if run.ended else None  # until then its files change with each record
         barrier(run)
+        found = leaving.by_law(run)
         leaving.must_fit(found, found.digest)
     except Refused as why:
         held = why.message
@@ -225,7 +226,7 @@ def _pushed(row: Branch) -> str:
     found = checked(run)
     if not (found["ok"] and found["equal"] and found["as_shown"]) or now != row.root:
         raise RunError("git.unproven", "the records of the run do not prove the files that it has", "")
-    out = leaving.of(run)
+    out = leaving.by_law(run)
     out.require(row.signed)
     place = folder_of(run.key)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)

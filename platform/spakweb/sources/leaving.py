@@ -6,6 +6,7 @@ files of secrets that the run had. It sends nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from spak import config
@@ -30,10 +31,15 @@ _ORDER = (Class.RUNS, Class.SECRET, Class.ODD, Class.CHECKS, Class.ORDINARY, Cla
 
 
 def of(run: Run) -> Leaving:
-    """What the run changed, as the door has it. Raises: UserError, OSError, ValueError when its
-    files cannot be read."""
+    """What the run changed, as the door has it. Raises: UserError, OSError, ValueError when its files
+    cannot be read."""
     before, now = files.roots(run)
     return _leaving(run.key, before, now) if now else Leaving("", "", ())
+
+
+def by_law(run: Run) -> Leaving:
+    """The same, with why nothing of it may leave as a commit, which takes its whole ledger to tell."""
+    return replace(of(run), blocked=_blocked(run.key, run.count))
 
 
 @lru_cache(maxsize=16)
@@ -52,12 +58,12 @@ def _leaving(key: str, before: str, now: str) -> Leaving:
     ]
     shown = config.settings().shown_secrets
     holds = known.knowing(values).holds
-    return look(old, new, store.read, holds=holds, shown=shown, blocked=_blocked(key))
+    return look(old, new, store.read, holds=holds, shown=shown)
 
 
-def _blocked(key: str) -> tuple[str, ...]:
-    """Why nothing of it may leave as a commit: what its law says, and that nothing judged the very files that
-    it ended with."""
+@lru_cache(maxsize=256)
+def _blocked(key: str, count: int) -> tuple[str, ...]:
+    """What its law says after so many records, and that nothing judged the very files that it ended with."""
     replayed, judged = Replay(), ""
     for record, _ in DatabaseLedgers().reader(key).read():
         replayed.feed(record)

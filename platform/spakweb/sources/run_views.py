@@ -36,7 +36,7 @@ def as_patch(found: Run) -> Any:
         before, now = files.roots(found)
         data = b""
         if before != now:
-            out = leaving.of(found)
+            out = leaving.by_law(found)
             replace(out, blocked=()).require(out.digest)  # a person reads its first lines, which say all
             data = changes.patch(found, out)
     except UserError as error:

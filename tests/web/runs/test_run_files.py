@@ -156,6 +156,9 @@ def test_a_file_that_holds_a_secret_is_not_shown(cast: Any, waits: Run, page: Ca
 
 def test_the_page_and_the_zip_say_what_would_run_by_itself(waits: Run, page: Callable[..., str]) -> None:
     run = advance(waits)
+    assert "A made.txt" not in page(run), "its files still change"
+    Run.objects.filter(pk=run.pk).update(state="failed")
+    run.refresh_from_db()
     assert "A made.txt" in page(run) and "prose: it is read" in page(run)
     with zipfile.ZipFile(io.BytesIO(workspace.as_zip(run).getvalue())) as archive:
         assert b"A made.txt  prose: it is read" in archive.comment

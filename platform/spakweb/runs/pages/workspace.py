@@ -84,7 +84,8 @@ def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
         stream = tempfile.SpooledTemporaryFile(max_size=export.IN_MEMORY)  # noqa: SIM115  closed when read
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             names, renamed = Names(), {}
-            archive.comment = leaving.of(run).text().encode()[:MOST_COMMENT]
+            if run.ended:
+                archive.comment = leaving.of(run).text().encode()[:MOST_COMMENT]
             for one in found:
                 data = files.content(run, one)
                 if files.holds_secret(one.path, data):
