@@ -92,6 +92,7 @@ ROWS = [
     ("approvals", ("SANDBOX DOCKER", "SANDBOX DOCKER, APPROVALS ask"), "what was denied may be approved by a person"),
     ("sandbox", ("SANDBOX DOCKER", "SANDBOX RESTRICTED"), "the sandbox is weaker (DOCKER -> RESTRICTED)"),
     ("sandbox", (" writable: false", ""), "the sandbox is weaker of step style in mend"),
+    ("history", ("SANDBOX DOCKER", "SANDBOX DOCKER, HISTORY 9"), "jobs see more commits of the repository (0 -> 9)"),
     ("network", ('"a.example"', '"a.example", "b.example"'), "requests may reach b.example"),
     ("tool", ("TOOLS [read_file]", "TOOLS [read_file, run]"), "the tool run may be called in build"),
     *(("budget", (old, new), "the limit") for old, new in (

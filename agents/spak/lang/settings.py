@@ -70,6 +70,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("PROPOSER", "config", "tagged", "the generator that fills plans", "PROPOSER tuner { strategy: tpe }", "", table="proposers"),
     Setting("APPROVALS", "config", "plain", "whether an action that a signed approval would permit waits for one", "APPROVALS ask", "deny", _choice(*APPROVALS)),
     Setting("HOSTS", "config", "plain", "hosts that requests may reach, in addition to those of the operator's law and the team's rules", 'HOSTS ["docs.python.org"]', (), {"type": "array", "maxItems": 256, "items": {"type": "string", "minLength": 1, "maxLength": 253}}),
+    Setting("HISTORY", "config", "plain", "commits of your repository, without files of secrets, that jobs see in theirs", "HISTORY 20", 0, {**_count(0), "maximum": 1000}, since="0.2"),
     Setting("BUDGET", "config", "map", "what a run may use up", "BUDGET { steps: 200 }", table="budget"),
     Setting("RETRIES", "config", "plain", "retries of each task", "RETRIES 3", 3, _count(0)),
     Setting("steps", "budget", "plain", "steps in all, 0 for no limit", "steps: 200", 1000, _count(0)),

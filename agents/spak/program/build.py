@@ -149,6 +149,7 @@ class _Compiler:
             backend=config.get("BACKEND", ""),
             approvals=config.get("APPROVALS", "deny"),
             hosts=tuple(sorted({host.lower() for host in config.get("HOSTS", ())})),
+            history=config.get("HISTORY", 0),
             budgets=self.budgets(),
             inputs=self.inputs,
             spec_hash=made.spec.hash,

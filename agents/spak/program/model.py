@@ -261,6 +261,8 @@ class Program:
     """Whether an action that a signed approval would permit waits for one."""
     hosts: tuple[str, ...] = ()
     """Hosts that requests may reach."""
+    history: int = 0
+    """Commits of the user's history that the scratch repository has (spak.repository.past)."""
     budgets: Budgets = Budgets()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     spec_hash: str = ""

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -344,7 +344,7 @@ class Commits:
         if self._secret("", f"{order.message}\n{order.person.name} {order.person.mail}".encode()):
             raise UsageError("git_commit.secret", "the message holds a secret", "take it out")
         new = [(row, row.after) for row in rows if row.after is not None]
-        old = dict(self._blobs({there[row.path][1]: row for row, _ in new if row.path in there}))
+        old = dict(blobs(self._git, [there[row.path][1] for row, _ in new if row.path in there]))
         secret = [
             row
             for row, file in new
@@ -421,7 +421,7 @@ class Commits:
             if which.secret(path):
                 raise _not_sent(path)
             seen.setdefault(blob, []).append(path)
-        for blob, data in self._blobs(seen):
+        for blob, data in blobs(self._git, seen):
             for path in seen[blob]:
                 if self._secret(path, data):
                     raise _not_sent(path)
@@ -437,15 +437,17 @@ class Commits:
             _, mode, _, new, *_ = row.decode().split()
             yield os.fsdecode(next(items)), new if mode.startswith(("100", "120")) else ""
 
-    def _blobs(self, wanted: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
-        given = b"".join(f"{blob}\n".encode() for blob in wanted if blob)
-        data = self._git.local("cat-file", "--batch", given=given) if given else b""
-        at = 0
-        while at < len(data):
-            end = data.index(b"\n", at)
-            name, _, size = data[at:end].decode().split()
-            at = end + 1 + int(size) + 1
-            yield name, data[end + 1 : at - 1]
+
+def blobs(git: Git, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """The contents of these hashes. Raises: RunError `git.*`."""
+    given = b"".join(f"{blob}\n".encode() for blob in dict.fromkeys(wanted) if blob)
+    data = git.local("cat-file", "--batch", given=given) if given else b""
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        name, _, size = data[at:end].decode().split()
+        at = end + 1 + int(size) + 1
+        yield name, data[end + 1 : at - 1]
 
 
 def blob_id(data: bytes) -> str:

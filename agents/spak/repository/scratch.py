@@ -24,13 +24,12 @@ from spak.files.disk import Disk
 from spak.repository import stream
 from spak.repository.commits import MOST_BYTES, SECONDS, Secret
 from spak.repository.git import Git
+from spak.repository.past import LARGE
 from spak.repository.stream import File, Person, Read
 
 GIT, BRANCH = ".git", "refs/heads/main"
 PERSON = Person("SPAK", "spak@localhost", 0)
 MESSAGE = "The files that the run began with\n"
-LARGE = 16 << 20
-"""Bytes of a file that is not in it."""
 NOTE = (
     "spak: that commit stays in the scratch repository of the run; git_commit makes one that can leave it\n"
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from spak.cancel import Token
 from spak.errors import RunError
 from spak.kernel.rules import Rules
-from spak.repository import scratch
+from spak.repository import past, scratch
 from spak.repository.commits import Commits, Files, Secret
 from spak.repository.git import Git
 from spak.runner.secret_guard import SecretGuard
@@ -68,7 +68,10 @@ class Repositories:
         return self._guard().is_secret(path, data, old)
 
     def _past(self, git: Git) -> str:
-        return ""
+        if not (count := self._rules.program.history):
+            return ""
+        bare = Git(self._workspace.git.repository, git.ends, git.most_bytes)
+        return past.bring(bare, git, scratch.BRANCH, count, self._secret)
 
     def _files(self) -> Files:
         git = self._workspace.git

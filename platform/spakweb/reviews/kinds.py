@@ -32,6 +32,7 @@ DELTA = {
     "tool": "tools",
     "sandbox": "sandbox",
     "network": "sandbox",
+    "history": "sandbox",
     "policy": "policy",
     "axiom": "policy",
     "validator": "judges",

@@ -188,6 +188,10 @@ def _asks(met: Met) -> bool:
     return bool(met.now == "ask")
 
 
+def _more_seen(met: Met) -> bool:
+    return int(met.now or 0) > int(met.was or 0)
+
+
 def _weaker(met: Met) -> bool | None:
     if met.name == facts.READ_ONLY:
         return _lost(met)
@@ -406,6 +410,7 @@ TABLE: tuple[Row, ...] = (
     _row("mode", "{name}{change} stops less often", facts.modes, _mode),
     _row("approvals", "what was denied may be approved by a person", facts.approvals, _asks),
     _row("sandbox", "the sandbox is weaker{where}{change}", facts.sandbox, _weaker),
+    _row("history", "jobs see more commits of the repository{change}", facts.history, _more_seen),
     _row("network", "requests may reach {name}{where}", facts.network, _gained),
     _row("tool", "the tool {name} may be called{where}{change}", facts.tools, _planned),
     Row("budget", "the limit {name}{where} is higher{change}", _limits_found),

@@ -46,6 +46,7 @@ def config(*keys: str, default: Any = None, case: Callable[[str], Any] | None = 
 modes = config("MODE", "AUTO_STEPS")
 approvals = config("APPROVALS", default=settings.APPROVALS[0], case=str.lower)
 backend = config("BACKEND")
+history = config("HISTORY", default=0)
 
 
 def sandbox(made: View, catalog: Catalog | None) -> Iterator[Fact]:
