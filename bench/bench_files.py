@@ -1,9 +1,14 @@
-"""Files of a run from a source: 10,000 files of 200 MB in a git repository on the same disk.
+"""Files of a run: from a source, and copied from a folder.
+
+From a source: 10,000 files of 200 MB in a git repository on the same disk.
 
 Wall seconds from a queued run to one that waits for its first answer: the commit is fetched, packed, looked
 through, kept, laid out in the run's workspace and frozen into its store, and the first records are written.
 The second run begins from the same commit. The files are random bytes, which nothing makes smaller. The floor
 is `git clone --depth 1` of the same repository with its work tree.
+
+From a folder: 30,000 and 200,000 small files in a repository, as `spak run --workspace` copies and hashes
+them for the first record; the floor is `cp -a` of the folder to the same disk.
 
     python -m bench.bench_files begin FOLDER     the part that needs Django, in a process of its own
 """
@@ -22,9 +27,12 @@ from typing import Any
 
 from bench.bench_platform import ROOT, _environment, row, team_of_bench
 from bench.sizes import sized
+from spak.workspace import Workspace
 
 FILES, SIZE, FOLDERS = sized(9_900, 90), 20_000, sized(99, 9)
 GIT = ("git", "-c", "gc.auto=0", "-c", "init.defaultBranch=main", "-c", "core.compression=0")
+COPIED = ((sized(30_000, 300), 3, 1), (sized(200_000, 900), 20, 5))
+"""How many files, and the aims in seconds for the first copy and the second."""
 ASKS = 'task Ask { step q: llm.query { prompt: "Go on." output_var: x } }\n'
 
 
@@ -48,6 +56,33 @@ def rows() -> list[dict[str, Any]]:
     return [
         row(f"{what}: taken in, frozen, laid out", first, floor, "s", "<= 15"),
         row(f"{what}: the same commit again", second, floor, "s", "<= 2"),
+        *(one for files, *aims in COPIED for one in copied(files, aims)),
+    ]
+
+
+def copied(files: int, aims: list[int]) -> list[dict[str, Any]]:
+    """Seconds of two copies of a folder, each with the hash of what it holds."""
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
+        source, draw = Path(name, "source"), random.Random(2)
+        for number in range(files):
+            folder = source / f"d{number % 300}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"f{number}.py").write_bytes(draw.randbytes(draw.randrange(200, 8_000)))
+        subprocess.run([*GIT, "init", "-q", str(source)], check=True)
+        spent = []
+        for number in range(len(aims)):
+            began = time.monotonic()
+            place = Workspace(Path(name, f"run{number}", "workspace"), Path(name, f"run{number}", "store"))
+            assert place.copy_in(source).files == files
+            place.snapshot()
+            spent.append(time.monotonic() - began)
+        began = time.monotonic()
+        subprocess.run(["cp", "-a", str(source), str(Path(name, "cp"))], check=True)
+        floor = time.monotonic() - began
+    which = ("first", "second")
+    return [
+        row(f"{files:,} files copied from a folder: {one}", took, floor, "s", f"<= {aim}")
+        for one, took, aim in zip(which, spent, aims, strict=True)
     ]
 
 

@@ -44,6 +44,27 @@ def test_the_suite_is_a_folder_of_that_name_if_none_is_named(cli: Cli, tmp_path:
     assert (tmp_path / "suite/one/case.json").exists()
 
 
+def test_a_case_holds_what_a_copy_would_and_files_that_no_run_sees_are_named(
+    cli: Cli, tmp_path: Path
+) -> None:
+    given = tmp_path / "given"
+    (given / "gen").mkdir(parents=True)
+    for name, text in {"a.txt": "a", ".gitignore": "gen/\n*.log\n", "gen/b.txt": "", "c.log": ""}.items():
+        (given / name).write_text(text)
+    subprocess.run(["git", "init", "-q", str(given)], check=True)
+    assert cli("suite", "add", "one", "--suite", "s", "--workspace", "given").code == 0
+    frozen = tmp_path / "s/one/workspace"
+    assert {path.name for path in frozen.iterdir()} == {"a.txt", ".gitignore"}
+    assert cli("suite", "check", "s", "--json").json["unseen"] == {}
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (frozen / "old.log").write_text("of an older version")
+    assert cli("suite", "check", "s", "--enter").code == 0
+    done = cli("suite", "check", "s", "--json")
+    assert done.code == 0 and done.json["unseen"] == {"one": ["old.log"]}
+    assert "one: ignored by git, so no run sees old.log" in cli("suite", "check", "s").err
+    assert (frozen / "old.log").exists()
+
+
 def test_a_check_that_passes_on_nothing_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert cli("run", HELLO).code == 0
     found = cli("suite", "keep", "latest", "--suite", "s", "--check", "true", "--json")

@@ -125,11 +125,22 @@ def _unpack(named: str, target: Path) -> None:
         return
     source = Path(named)
     if source.is_dir():
-        copy_plain(source, target)
+        _copy(source, target)
     elif source.is_file():
         _archive(source, target)
     else:
         raise UsageError("usage.file", f"{source} does not exist", "a folder, an archive or git:DIR@REF")
+
+
+def _copy(source: Path, target: Path) -> None:
+    """What a run's copy of the folder would hold."""
+    from spak import config
+    from spak.workspace import Workspace
+
+    with Scratch("keep") as aside:
+        place = Workspace(aside / "workspace", aside / "store")
+        place.copy_in(source, config.settings().wanted)
+        copy_plain(aside / "workspace", target)
 
 
 def _commit(named: str, target: Path) -> None:

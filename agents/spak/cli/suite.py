@@ -188,6 +188,7 @@ def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
     document = {
         **describe(suite),
         "problems": [{"case": item.case, "code": item.code, "message": item.message} for item in problems],
+        "unseen": unseen(suite),
     }
     if as_json:
         common.emit(document)
@@ -196,9 +197,26 @@ def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
             common.out(f"{row['split'] or '-':<7} {row['name']}")
         for item in problems:
             common.say(f"spak: {item.case or folder}: {item.message} [{item.code}]")
+        for name, paths in document["unseen"].items():
+            common.say(f"spak: {name}: ignored by git, so no run sees {', '.join(paths)}")
         splits = ", ".join(f"{count} {name}" for name, count in document["splits"].items())
         common.say(f"{plural(len(suite.cases), 'case')}: {splits}; sealed looks so far: {suite.book.looks}")
     return 2 if problems else 0
+
+
+def unseen(suite: Suite) -> dict[str, list[str]]:
+    """By case, which of its files no run's copy holds. Raises: RunError `git.*`, UsageError."""
+    from spak.config import settings
+    from spak.repository.scratch import GIT
+    from spak.workspace.brought import choose
+
+    found, wanted = {}, settings().wanted
+    for case in suite.cases:
+        if case.workspace is not None:
+            git = [GIT] if (case.workspace / GIT).exists() else []
+            if left_out := [*git, *choose(case.workspace, wanted).left_out]:
+                found[case.name] = left_out
+    return found
 
 
 def describe(suite: Suite) -> dict[str, Any]:

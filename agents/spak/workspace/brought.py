@@ -124,7 +124,7 @@ def _listed(source: Path, wanted: Wanted, only: tuple[str, ...], depth: int) -> 
         dependency = _dependency(path, wanted.readonly) if kind == "?" else ""
         if dependency:
             ignored.append(dependency)
-        elif path.endswith("/") or _is_folder(source / path):
+        elif path.endswith("/") or _is_folder(f"{source}/{path}"):
             below = _listed(source / path, wanted, (), depth + 1) if depth < MAX_DEPTH else ([], [])
             paths += [f"{path.rstrip('/')}/{one}" for one in below[0]]
             ignored += [f"{path.rstrip('/')}/{one}" for one in below[1]]
@@ -257,9 +257,9 @@ def _below(shown: tuple[str, ...], scratch: tuple[str, ...]) -> Iterator[str]:
                 yield f"{path}/{rest}"
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: str | Path) -> bool:
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
+        return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
         return False
 
