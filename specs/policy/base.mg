@@ -20,6 +20,10 @@ Decl declared_tool(Tool) bound [/name].
 Decl sandboxed(Action, Launcher) bound [/name, /name].
 Decl diagnostic(Severity, File, Line, Code, Message) bound [/name, /string, /number, /string, /string].
 Decl checks_ran(Validator, Signal) bound [/string, /name].
+
+# Each check by the files that it ran on: /own are the run's, at that root; /beginning those that the run began
+# with and its ordinary changes alone, where it changed more than these.
+Decl checks_ran_on(Root, Files, Signal) bound [/string, /name, /name].
 Decl signed_approval(Action, Signer) bound [/name, /string].
 Decl admin_override(Action, Signer) bound [/name, /string].
 

@@ -89,6 +89,10 @@ def error(severity: str) -> Fact:
     return fact("diagnostic", severity, "a.py", 3, "E1", "wrong")
 
 
+def on(files: str, signal: str) -> Fact:
+    return fact("checks_ran_on", "root", files, signal)
+
+
 CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     # the commit barrier
     ("", [*COMMIT, CHECKED], (), True),
@@ -108,6 +112,10 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     ("", [*COMMIT, SIGNED, fact("checks_ran", "lint", "/timeout")], (), False),
     ("", [COMMIT[0], COMMIT[2], CHECKED], (), False),
     ("", [*COMMIT, CHECKED, about("uses_path", "/tracks", "/secret", ".env")], (), False),
+    ("", [*COMMIT, CHECKED, on("/own", "/success"), on("/beginning", "/success")], (), True),
+    ("", [*COMMIT, CHECKED, on("/own", "/success"), on("/beginning", "/fail")], (), False),
+    ("", [*COMMIT, CHECKED, on("/beginning", "/timeout")], (), False),
+    ("", [*COMMIT, CHECKED, SIGNED, on("/beginning", "/fail")], (), True),
     ("", [*COMMIT, fact("checks_ran", "time", "/metric_improved")], (), True),
     ("", [*COMMIT, fact("checks_ran", "time", "/plateau")], (), False),
     ("permitted(Action) :- tool(Action, /git_commit).", COMMIT, (), False),

@@ -222,6 +222,7 @@ def test_all_that_is_stated_is_in_the_tables_and_the_tables_hold_no_more(tmp_pat
         "allowance",
         "diagnostic",
         "checks_ran",
+        "checks_ran_on",
         "sandboxed",
         "event",
     }

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 HELD = 4
 """The exit code where something waits for a person, as of a run that waits."""
+_CONFIRMED = ("runs", "checks")
+"""Classes that a person may confirm; those of tests wait where they made the check pass."""
 GOOD_FOR_MS = 600_000
 """For how long a signature is good."""
 
@@ -123,6 +125,7 @@ def bring_home(
 
     Raises: RunError `apply.*`, `workspace.*`; UsageError `usage.arguments`, `keys.*`; LedgerError.
     """
+    from spak import door
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
 
@@ -140,7 +143,8 @@ def bring_home(
         found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
         written = {path for path, _ in found.applied}
         refused = [one.path for one in leaving.refused if one.path in written]
-        runs = [one.path for one in leaving.unsigned if one.path in written]
+        named = (*leaving.unsigned, *(leaving.of(door.Class.CHECKS) if run.by_own_tests else ()))
+        runs = [one.path for one in named if one.path in written]
         found.held = refused + [path for path in runs if path not in allowed]
         if ask and not (check or refused or found.conflicts):
             _confirm(found)
@@ -184,12 +188,15 @@ class Ended:
     folder: Path
     blocked: tuple[str, ...]
     """Why nothing of it may leave, as its law says it."""
+    by_own_tests: bool
+    """Whether its check passes with what it changed of its tests alone."""
 
 
 def _ended(root: Path, name: str) -> Ended:
     """Raises: RunError `apply.no_folder`; LedgerError."""
     from spak.cli import reading
     from spak.kernel.situation import blocked
+    from spak.runner.views.run_json import by_own_tests
     from spak.workspace import Copied
 
     copied = Copied.read(root / name)
@@ -201,7 +208,13 @@ def _ended(root: Path, name: str) -> Ended:
         )
     found = reading.replayed(root, name)
     assert found.rules is not None
-    return Ended(found.rules.r3, found.state.r3, Path(copied.source), blocked(found.rules, found.state))
+    return Ended(
+        found.rules.r3,
+        found.state.r3,
+        Path(copied.source),
+        blocked(found.rules, found.state),
+        by_own_tests(found.state),
+    )
 
 
 def _looked(run: Path, ended: Ended) -> Leaving:
@@ -302,7 +315,9 @@ def _confirm(found: Found) -> None:
         if not _yes(f"The run's own check says: {reason}. Apply all the same?"):
             return
     for path in found.held:
-        if not _yes(f"{path} may run by itself ({found.kinds[path][1]}). Apply it?"):
+        kind, why = found.kinds[path]
+        what = "may run by itself" if kind == "runs" else "is what made the check pass"
+        if not _yes(f"{path} {what} ({why}). Apply it?"):
             return
     found.held, found.blocked = [], ()
 
@@ -327,7 +342,7 @@ def _say(found: Found) -> None:
         say(f"  the law of the run says: {reason}")
     for path in found.held:
         kind, why = found.kinds[path]
-        say(f"  {'waits' if kind == 'runs' else 'refused'}  {path}: {kind}, {why}")
+        say(f"  {'waits' if kind in _CONFIRMED else 'refused'}  {path}: {kind}, {why}")
     for path, why in found.conflicts:
         say(f"  conflict  {path}: {why}")
     for path, how in found.applied if found.checked or not found.code else ():
@@ -359,7 +374,7 @@ def _next(found: Found) -> str:
         return (
             f"mend what the check says, or take the files all the same at a terminal: spak apply {found.run}"
         )
-    if any(found.kinds[path][0] != "runs" for path in found.held):
+    if any(found.kinds[path][0] not in _CONFIRMED for path in found.held):
         return (
             f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
         )

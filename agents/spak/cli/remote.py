@@ -142,10 +142,9 @@ def _shown(run: RemoteRun, as_json: bool) -> int:
         common.emit(run.document)
     else:
         words = f" in TASK {run.task}" if run.task else ""
-        from spak.runner.views.run_json import UNCHECKED
+        from spak.runner.views.run_json import worded
 
-        unchecked = run.state == "succeeded" and run.document.get("checked") is False
-        common.say(f"run {run.key}: {UNCHECKED if unchecked else run.state}{words}")
+        common.say(f"run {run.key}: {worded(run.state, run.document)}{words}")
         if run.why:
             common.say(f"  {run.why}")
         if not run.ended:

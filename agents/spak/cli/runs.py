@@ -71,7 +71,7 @@ def _row(root: Path, name: str) -> dict[str, Any]:
     """A run from its projection; where the ledger has gone on since, from the ledger itself. `word` is its
     state as people read it, or the problem."""
     from spak.cli import reading
-    from spak.runner.views.run_json import UNCHECKED
+    from spak.runner.views.run_json import worded
 
     folder = root / name
     try:
@@ -79,7 +79,7 @@ def _row(root: Path, name: str) -> dict[str, Any]:
         if projection.stat().st_mtime_ns >= (folder / "trace.jsonl").stat().st_mtime_ns:
             found = json.loads(projection.read_text(encoding="utf-8"))
             state = found["state"]
-            word = UNCHECKED if state == "succeeded" and found.get("checked") is False else state
+            word = worded(state, found)
             return {"run": name, "state": state, "task": found["task"], "problem": "", "word": word}
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no projection, or none that can be read: the ledger knows

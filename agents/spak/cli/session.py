@@ -284,9 +284,8 @@ def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.
         return host
     secret = (found for top in copied.shown for found in walk(Path(copied.source), top=top))
     masked = [path for path in secret if not any(fnmatchcase(path, one) for one in chosen.shown_secrets)]
-    launcher = AtHome(
-        host.launcher, place.directory, copied.source, copied.shown, copied.scratch, masked
-    )  # fmt: skip
+    places = (place.directory, place.checkout.folder)
+    launcher = AtHome(host.launcher, places, copied.source, copied.shown, copied.scratch, masked)
     return replace(host, launcher=launcher, hint=copied.hint)
 
 

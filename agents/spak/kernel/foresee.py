@@ -41,7 +41,7 @@ from spak.program.semantics import LATEST
 MOST = 200
 """Actions of a spec that are judged, equal ones counted once: the sessions for them fit into the gate."""
 
-PAST = ("checks_ran", "diagnostic", "spent", "over_budget", "block_commit")
+PAST = ("checks_ran", "checks_ran_on", "diagnostic", "spent", "over_budget", "block_commit")
 """Words of a policy that speak of what happened in the run."""
 
 SOMEBODY = tuple(

@@ -51,7 +51,10 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
     if found.void:
         return _remeasure(turn, task, step, result)
     keep_diagnostics(turn, body)
-    _keep_check(turn, step.name, pending.args, found)
+    _keep_check(turn, step.name, pending.args, found.signal, found.code)
+    if isinstance(beginning := body.get("beginning"), Mapping):
+        signal, code = metric_signal.plain(beginning)
+        _keep_check(turn, step.name, pending.args, signal, code, beginning=True)
     if turn.state.r7.rollbacks[1]:
         turn.executive(rollbacks=("", 0))
     if route.watched(turn, pending, result):
@@ -83,12 +86,15 @@ def keep_diagnostics(turn: Turn, body: Mapping[str, Any]) -> None:
         turn.executive(diagnostics=diagnostics(body["diagnostics"]))
 
 
-def _keep_check(turn: Turn, validator: str, options: Mapping[str, Any], found: metric_signal.Derived) -> None:
-    """What the check found in the present files; the same check, taken again, replaces it."""
-    if not _reads(turn, "checks_ran", 2):
+def _keep_check(
+    turn: Turn, validator: str, options: Mapping[str, Any], signal: str, code: str, beginning: bool = False
+) -> None:
+    """What the check found in the present files, or in those of the beginning with the ordinary changes; the
+    same check, taken again, replaces it."""
+    if not _reads(turn, *(("checks_ran_on", 3) if beginning else ("checks_ran", 2))):
         return
     known = turn.state.r7.checks
-    checks = outcomes.with_check(turn.rules, known, validator, options, found.signal, found.code)
+    checks = outcomes.with_check(turn.rules, known, validator, options, signal, code, beginning)
     turn.executive(checks=checks)
 
 

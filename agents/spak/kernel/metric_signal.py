@@ -60,6 +60,17 @@ def derive(
     return _measured(task, task.rule, options, body, r7)
 
 
+def plain(body: Mapping[str, Any]) -> tuple[str, str]:
+    """The signal and the code of a measurement that no metric is read from."""
+    status = body.get("status")
+    if status == "timeout":
+        return "timeout", "validator.timeout"
+    if status not in ("measured", "static", "checked"):
+        return "fail", f"validator.{status if status in ('void', 'unavailable') else 'malformed'}"
+    failed = _failed(body.get("checks"))
+    return ("success", "") if failed is None else ("fail", failed)
+
+
 def _measured(
     task: Task, rule: MetricRule, options: Mapping[str, Any], body: Mapping[str, Any], r7: Executive
 ) -> Derived:

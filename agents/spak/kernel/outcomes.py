@@ -51,6 +51,8 @@ _UNTOUCHED = {
 }
 
 PASSED = ("success", "metric_improved")
+BEGINNING = "beginning:"
+"""What the options of a check begin with that was taken again, on the run's ordinary changes alone."""
 MAX_CHECKS = 50
 
 
@@ -77,13 +79,17 @@ def with_check(
     options: Mapping[str, Any],
     signal: str,
     code: str,
+    beginning: bool = False,
 ) -> tuple[tuple[str, str, str], ...]:
-    """The checks of the present files with one more; the same check, taken again, replaces it. Bounded."""
+    """The checks of the present files with one more; the same check, taken again, replaces it. Bounded. One
+    of the `beginning` is kept beside that of the run's own files."""
     subject = ""
     if rules.decides.checks_hold_files:
         subject = canon.content_hash(options)
         if signal == "plateau":
             signal = "fail" if code else "success"
+    if beginning:
+        subject = BEGINNING + subject
     checks = {(name, of): found for name, of, found in known}
     checks[validator, subject] = signal
     failed_first = sorted(checks.items(), key=lambda item: item[1] in PASSED)[:MAX_CHECKS]

@@ -11,6 +11,7 @@ from typing import Any
 
 from spak.datalog.values import Fact, Name
 from spak.kernel.gate import MOVING
+from spak.kernel.outcomes import BEGINNING
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.policy.facts import ACTION
@@ -22,6 +23,8 @@ BUDGETS = tuple(
     Name(f"/{what}") for what in ("steps", "tokens", "elapsed_ms", "requests", "request_bytes", "cost")
 )
 """What is counted; `/cost` in micro-dollars, what was spent of it rounded up."""
+_FILES = ("/own", "/beginning")
+"""Which files a check ran on: the run's, or those of its beginning with its ordinary changes."""
 _SEVERITIES = ("error", "warning", "info", "panic")
 
 
@@ -32,7 +35,7 @@ NO_CHECK = "No Check Ran"
 def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
     same = fixed(rules, task, tool)
-    return (*same, *_found(state)) if state.r7.diagnostics or state.r7.checks else same
+    return (*same, *_found(rules, state)) if state.r7.diagnostics or state.r7.checks else same
 
 
 def fixed(rules: Rules, task: Task, tool: str) -> tuple[Fact, ...]:
@@ -89,13 +92,18 @@ def _fixed(rules: Rules, task: Task, tool: str) -> Iterator[Fact]:
             yield "allowance", (what, most)
 
 
-def _found(state: State) -> Iterator[Fact]:
+def _found(rules: Rules, state: State) -> Iterator[Fact]:
     """What the last results said; the state holds none of it that the policy does not read."""
     for severity, file, line, code, message in state.r7.diagnostics:
         yield "diagnostic", (Name("/" + severity), file, line, code, message)
-    ran = ((validator, Name("/" + signal)) for validator, _, signal in state.r7.checks)
-    for args in dict.fromkeys(ran):
+    checks = state.r7.checks
+    own = ((name, Name("/" + signal)) for name, of, signal in checks if not of.startswith(BEGINNING))
+    for args in dict.fromkeys(own):
         yield "checks_ran", args
+    if rules.gate is not None and ("checks_ran_on", 3) in rules.gate.reads:
+        ran = ((Name(_FILES[of.startswith(BEGINNING)]), Name("/" + signal)) for _, of, signal in checks)
+        for files, signal in dict.fromkeys(ran):
+            yield "checks_ran_on", (state.r3, files, signal)
 
 
 def blocked(rules: Rules, state: State) -> tuple[str, ...]:
@@ -103,7 +111,7 @@ def blocked(rules: Rules, state: State) -> tuple[str, ...]:
     ran."""
     if rules.gate is None:
         return ()
-    session = rules.gate.policy.session(_found(state))
+    session = rules.gate.policy.session(_found(rules, state))
     while open_ := session.requests():
         for request in open_:
             session.supply(request, ())

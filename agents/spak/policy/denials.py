@@ -145,6 +145,8 @@ def _commit(session: Session, rows: list[Row]) -> str:
             return f"{args[1]}:{args[2]}: {args[4]} [{args[3]}]: fix it before a commit"
         if name == "checks_ran":
             return f"the check {args[0]} did not pass: fix what it found before a commit"
+        if name == "checks_ran_on":
+            return "the check passes with what the run changed of its tests alone: let a person sign for it"
         if name == "!checked":
             ran = "no check ran since the last change"
             for validator, _ in session.query("checks_ran", None, Name("/success")):

@@ -38,6 +38,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "asks_url": (None, None, None, None),
     "at_level": (None,),
     "checks_ran": (None, _names("success fail timeout plateau metric_improved")),
+    "checks_ran_on": (None, _names("beginning own"), _names("success fail timeout plateau metric_improved")),
     "cut_argument": (None, None),
     "declared_tool": (None,),
     "declares_use": (None, _names("reads edits writes deletes")),
@@ -85,8 +86,8 @@ OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
 """Predicates that an act has by itself."""
 OF_RUN = frozenset(
     """
-    in_task at_level declared_tool diagnostic checks_ran spent allowance held as_strict dependency_link
-    test_coverage entropy
+    in_task at_level declared_tool diagnostic checks_ran checks_ran_on spent allowance held as_strict
+    dependency_link test_coverage entropy
     """.split()  # noqa: SIM905
 )
 """Predicates that speak of the run: their first column is no action."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from spak import canon, tokens
+from spak import canon, door, tokens
 from spak.cancel import Token, check
 from spak.costs.prices import no_price
 from spak.errors import RunError
@@ -34,6 +34,7 @@ from spak.ports import (
     Call,
     Heard,
     MeasureCall,
+    Measurement,
     PlanRequest,
     Priced,
     Prompt,
@@ -52,6 +53,10 @@ from spak.runner.origins import shown
 from spak.runner.repositories import Repositories
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
+
+APART = frozenset({"Command", "Linter", "PyTest"})
+"""Validators that are run again on the files of the beginning: they look, and measure nothing."""
+_AS_GOOD = (door.Class.ORDINARY, door.Class.IGNORED)
 
 
 class Proposed(NamedTuple):
@@ -331,38 +336,62 @@ class Performer:
             if self.host.launcher is not None:
                 self.repositories.before_job()
             heard = held.enter_context(self.hearing())
-            measurement = validator.measure(
-                MeasureCall(
-                    id=effect.id,
-                    validator=effect.name,
-                    options=options,
-                    workspace=self.workspace.directory,
-                    launcher=self.secret_guard.launcher(),
-                    limits=self.host.limits,
-                    toolchain=self.host.toolchain,
-                    seed=effect.seed,
-                    rivals={name: self._subject(files) for name, files in effect.rivals.items()},
-                    rule={}
-                    if rule is None
-                    else {
-                        "margin_num": rule.margin_num,
-                        "margin_den": rule.margin_den,
-                        "evidence": rule.evidence,
-                        "max_pairs": rule.max_pairs,
-                        "higher": int(rule.better == "higher"),
-                    },
-                    problems=self.rules.problems,
-                    inherit=(lock,),
-                    heard=heard,
-                    cancel=self.cancel,
-                    ask=lambda items, schema: self._judge(effect, items, schema, origin),
-                    hides=self.secret_guard.hides,
-                )
+            call = MeasureCall(
+                id=effect.id,
+                validator=effect.name,
+                options=options,
+                workspace=self.workspace.directory,
+                launcher=self.secret_guard.launcher(),
+                limits=self.host.limits,
+                toolchain=self.host.toolchain,
+                seed=effect.seed,
+                rivals={name: self._subject(files) for name, files in effect.rivals.items()},
+                rule={}
+                if rule is None
+                else {
+                    "margin_num": rule.margin_num,
+                    "margin_den": rule.margin_den,
+                    "evidence": rule.evidence,
+                    "max_pairs": rule.max_pairs,
+                    "higher": int(rule.better == "higher"),
+                },
+                problems=self.rules.problems,
+                inherit=(lock,),
+                heard=heard,
+                cancel=self.cancel,
+                ask=lambda items, schema: self._judge(effect, items, schema, origin),
+                hides=self.secret_guard.hides,
             )
+            measurement = validator.measure(call)
+            again = self._at_beginning(effect, call, measurement)
         faults.look_at_measurement(measurement, self.workspace.directory, last)
         measurement = self.secret_guard.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
+        if again is not None:
+            root, other = again
+            faults.look_at_measurement(other, self.workspace.directory, last)
+            other = self.secret_guard.recordable(other)
+            kept, _ = measured.recorded(effect.id, other, self.blobs, self._clean)
+            body["beginning"] = {"root": root, "status": kept["status"], "checks": kept["checks"]}
         return Proposed(Kind.ACT, body, {**origin, **side})
+
+    def _at_beginning(
+        self, effect: Effect, call: MeasureCall, seen: Measurement
+    ) -> tuple[str, Measurement] | None:
+        """A check that passed, taken again on the files that the run began with and its ordinary changes:
+        their root and what it says; None where the run changed nothing else, or the validator measures."""
+        passed = seen.status == "checked" and all(one.get("ok") for one in seen.checks)
+        if effect.name not in APART or not passed:
+            return None
+        root = self.workspace.checkout.hold(
+            self.rules.r3, self.workspace.snapshot(), lambda one: one.of in _AS_GOOD
+        )
+        if not root:
+            return None
+        folder = self.workspace.checkout.folder
+        launcher = self.secret_guard.launcher(folder)
+        there = replace(call, workspace=folder, launcher=launcher, heard=None)
+        return root, self.host.validators[effect.name].measure(there)
 
     def _judge(
         self, effect: Effect, items: Sequence[Asked], schema: Mapping[str, Any], origin: dict[str, Any]

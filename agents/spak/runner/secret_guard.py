@@ -168,12 +168,14 @@ class SecretGuard:
         held = (info.st_dev, info.st_ino, info.st_mtime_ns)
         return any(mark(root, one) == held for one in self._paths)
 
-    def launcher(self) -> Launcher | None:
-        """The host's launcher for jobs: whatever a law permits, no program sees a file of secrets."""
+    def launcher(self, folder: Path | None = None) -> Launcher | None:
+        """The host's launcher for jobs in the workspace, or in another folder of its files: whatever a law
+        permits, no program sees a file of secrets."""
         inner = self.host.launcher
         if inner is None:
             return inner
-        return Masked(inner, self._workspace.directory, (*self._workspace.ours, *masks(self._paths)))
+        hidden = (*self._workspace.ours, *masks(self._paths))
+        return Masked(inner, folder or self._workspace.directory, hidden)
 
     def is_secret(self, path: str, data: bytes, old: bytes | None = None) -> bool:
         """Whether a file is one of secrets by its name, by what is in it, or by a value that is known; for an

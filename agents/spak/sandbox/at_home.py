@@ -1,8 +1,8 @@
-"""A launcher whose jobs find one workspace also at the path of the folder that it is a copy of.
+"""A launcher whose jobs find a workspace also at the path of the folder that it is a copy of.
 
-Takes a launcher, the workspace, and the copy's record; is a launcher. Absolute paths, editable installs and
-first lines of scripts that name the user's folder lead to the copy so, and the folders that are only shown
-have their places in it. Jobs in other folders are unchanged.
+Takes a launcher, the workspace with other folders of its files, and the copy's record; is a launcher.
+Absolute paths, editable installs and first lines of scripts that name the user's folder lead to the copy
+so, and the folders that are only shown have their places in it. Jobs in other folders are unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class AtHome:
     def __init__(
         self,
         inner: Launcher,
-        workspace: Path,
+        workspaces: Sequence[Path],
         home: str,
         shown: Sequence[str] = (),
         scratch: Sequence[str] = (),
@@ -28,7 +28,8 @@ class AtHome:
     ) -> None:
         """`masked` are the files of secrets in what is shown."""
         self.entry = inner.entry
-        self._inner, self._workspace, self._home = inner, workspace.resolve(), home
+        self._inner, self._home = inner, home
+        self._workspaces = tuple(place.resolve() for place in workspaces)
         self._shown, self._scratch, self._masked = tuple(shown), tuple(scratch), tuple(masked)
 
     def probe(self) -> str:
@@ -41,7 +42,7 @@ class AtHome:
         return self._inner.start(self._placed(job), pass_fds, seccomp_extra)
 
     def _placed(self, job: Job) -> Job:
-        if job.workspace.resolve() != self._workspace:
+        if job.workspace.resolve() not in self._workspaces:
             return job
         masked = (*job.masked, *self._masked)
         return replace(job, home=self._home, shown=self._shown, scratch=self._scratch, masked=masked)

@@ -30,6 +30,7 @@ from spak.repository.scratch import GIT
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
 from spak.workspace.brought import USUAL, Wanted
+from spak.workspace.checkout import Checkout
 from spak.workspace.copied import Copied
 from spak.workspace.git_files import GitPlaces
 from spak.workspace.lock import WorkspaceLock
@@ -96,6 +97,11 @@ class Workspace:
     def git(self) -> GitPlaces:
         """Its files as git has them, and where its repositories are."""
         return GitPlaces(self._store, self.directory, self.begun)
+
+    @property
+    def checkout(self) -> Checkout:
+        """Where the files of the beginning are checked."""
+        return Checkout(self._store, self._bounds)
 
     @property
     def secrets(self) -> Secrets:

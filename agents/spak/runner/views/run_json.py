@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from spak.kernel.outcomes import BEGINNING, PASSED
 from spak.kernel.state import State, registers
 from spak.policy.approval import action_hash
 from spak.ports import Prompt
@@ -18,6 +19,8 @@ from spak.runner.views.causes import reworded
 
 UNCHECKED = "completed, unchecked"
 """The word for a run that succeeded though nothing checked its result."""
+OWN_TESTS = "succeeded, by its own tests"
+"""The word for a run whose check passes with its own tests, and not with those that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,32 @@ class View:
     """What the policy's folds hold (spak.policy.history.monitors); shown with the registers."""
     checked: bool | None = None
     """Whether anything checked the result; None where nobody looked. No document has it."""
+    by_own_tests: bool = False
+    """Whether a check failed on the files of the beginning with the ordinary changes alone."""
 
     @property
     def word(self) -> str:
         """The state as people read it: a success that nothing checked is not called one."""
-        return UNCHECKED if self.state == "succeeded" and self.checked is False else self.state
+        return worded(self.state, {"checked": self.checked, "by_own_tests": self.by_own_tests})
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
         """The view as `run --json` prints it."""
         value = asdict(self)
         del value["checked"]
+        if not self.by_own_tests:
+            del value["by_own_tests"]
         if not with_registers:
             del value["registers"], value["monitors"]
         return value
+
+
+def worded(state: str, found: Mapping[str, Any]) -> str:
+    """A state as people read it; `found` has what is kept of the run beside it."""
+    if state != "succeeded":
+        return state
+    if found.get("by_own_tests"):
+        return OWN_TESTS
+    return UNCHECKED if found.get("checked") is False else state
 
 
 def view(
@@ -81,7 +97,13 @@ def view(
         waiting=waiting(state, prompt),
         refusal=refusal(state, cause),
         registers=registers(state, budgets),
+        by_own_tests=by_own_tests(state),
     )
+
+
+def by_own_tests(state: State) -> bool:
+    """Whether a check passes with what the run changed of its tests alone (`checks_ran_on`)."""
+    return any(of.startswith(BEGINNING) and signal not in PASSED for _, of, signal in state.r7.checks)
 
 
 def shown_state(state: State, stop: str = "") -> str:
@@ -219,6 +241,7 @@ def context(view_: View, state: State, last_tool_output: str = "") -> dict[str, 
         "task_state": "READY" if state.status == "new" else TASK_STATES[view_.state],
         "state": view_.state,
         "checked": view_.checked,
+        **({"by_own_tests": True} if view_.by_own_tests else {}),
         "task": state.r0.task,
         "step_pointer": state.r0.step,
         "attempt": state.r0.attempt,
