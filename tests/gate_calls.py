@@ -47,6 +47,7 @@ ORDINARY = [
     call("python_repl", code="print(1 + 1)"),
     call("apply_patch", patch="--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x=1\n+x=2\n", protect=["t/"]),
     call("git_commit", message="Say two", paths=["src"]),
+    call("git_commit", message="Say three", paths=["tests/conftest.py"]),
 ]
 
 DENIED = [

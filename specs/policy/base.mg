@@ -28,24 +28,20 @@ Decl signed_approval(Action, Signer) bound [/name, /string].
 Decl admin_override(Action, Signer) bound [/name, /string].
 
 # How a path is used, and the places where that is permitted. A place is what the path leads to when every
-# link is followed: /inside, /generated (a build makes it again), /control (files that say what is run),
+# link is followed: /inside, /control (files that say what is run, as the door has it),
 # /root (the workspace itself), /git, /secret, /hard_link, /outside, /refused (no path at all).
 Decl permitted_place(How, Place) bound [/name, /name].
 
 permitted_place(/reads, /inside).
-permitted_place(/reads, /generated).
 permitted_place(/reads, /control).
 permitted_place(/reads, /root).
 permitted_place(/reads, /git).
 permitted_place(/writes, /inside).
-permitted_place(/writes, /generated).
 permitted_place(/writes, /root).
 permitted_place(/tracks, /inside).
-permitted_place(/tracks, /generated).
 permitted_place(/tracks, /control).
 permitted_place(/tracks, /root).
 permitted_place(/deletes, /inside).
-permitted_place(/deletes, /generated).
 
 unpermitted_path(Action) :-
     uses_path(Action, How, Place, _),

@@ -13,8 +13,8 @@ file_tool(/nvcc, /writes).
 
 # A tool that shows what it writes may change the files that say what is run; a command line may not.
 permitted_place(/edits, /inside).
-permitted_place(/edits, /generated).
 permitted_place(/edits, /control).
+permitted_place(/deletes, /control).
 
 permitted(Action) :-
     tool(Action, Tool),

@@ -62,7 +62,6 @@ COPIES = (
 def test_a_copy_of_a_file_of_secrets_is_one(name: str) -> None:
     for path in (name, *(copy.format(name) for copy in COPIES)):
         assert which.secret(path) and which.secret(f"a/{path}") and which.secret_name(path), path
-        assert re.fullmatch(which.SECRET_PATHS, path, re.I | re.S), f"the pattern of many paths: {path}"
 
 
 @pytest.mark.parametrize(
@@ -77,13 +76,12 @@ def test_a_copy_of_a_file_of_secrets_is_one(name: str) -> None:
 )  # fmt: skip
 def test_what_is_secret_only_as_a_copy_or_where_it_lies(path: str) -> None:
     assert which.secret(path)
-    assert re.fullmatch(which.SECRET_PATHS, path, re.I | re.S)
 
 
 @pytest.mark.parametrize("folder", [".ssh.bak", ".aws~", ".gnupg.old", "app/.kube-backup"])
 def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
     for name in ("config", "notes.txt"):
-        assert which.secret(f"{folder}/{name}") and re.fullmatch(which.SECRET_PATHS, f"{folder}/{name}", re.I)
+        assert which.secret(f"{folder}/{name}")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +112,6 @@ def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
 )  # fmt: skip
 def test_ordinary_files_are_no_secrets(path: str) -> None:
     assert not which.secret(path)
-    assert not re.fullmatch(which.SECRET_PATHS, path, re.I | re.S)
 
 
 def test_no_name_takes_long() -> None:
@@ -128,7 +125,6 @@ def test_no_name_takes_long() -> None:
     ):
         before = time.process_time()
         which.secret_name(name)
-        re.fullmatch(which.SECRET_PATHS, f"{name}/" * 10 + name, re.I | re.S)
         assert time.process_time() - before < 1
 
 

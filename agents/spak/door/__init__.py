@@ -19,7 +19,7 @@ It reads contents through what it is given, starts nothing, and knows no law: wh
 (`block_commit(Reason)`) is given to it.
 """
 
-from spak.door.classes import Class, read_by
+from spak.door.classes import Class, is_known, read_by
 from spak.door.look import Change, Leaving, Node, look, secret_in
 
-__all__ = ["Change", "Class", "Leaving", "Node", "look", "read_by", "secret_in"]
+__all__ = ["Change", "Class", "Leaving", "Node", "is_known", "look", "read_by", "secret_in"]

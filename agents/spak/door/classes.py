@@ -118,6 +118,11 @@ def _reader(low: str) -> tuple[str, tuple[str, ...]]:
     return next(((by, beside) for fits, by, beside in _read() if fits(low)), ("", ()))
 
 
+def is_known(path: str) -> bool:
+    """Whether the ending is one of a file that is ordinary where it was there before."""
+    return bool(_ordinary(path, "M"))
+
+
 def is_prose(path: str) -> bool:
     """Whether the ending is one of texts that are read."""
     return _ending(path.rpartition("/")[2]) in PROSE

@@ -51,7 +51,7 @@ def argument(action: Action, name: str, default: str | None = None) -> str | Fac
 def use(how: str, path: str, world: World) -> Fact:
     """The path is used so; its place is where it leads."""
     seen = world.look(path)
-    place = places.place(seen, how, path)
+    place = places.place(seen, how)
     return ("uses_path", (ACTION, Name("/" + how), Name("/" + place), text(seen.path)))
 
 

@@ -35,11 +35,6 @@ _SECRET_BELOW = _with_copies(LISTS.pattern("names", "secret_below").pattern)
 _SECRET_FOLDERS = _folders(LISTS.names("names", "secret_folders"))
 _KEPT = _folders(LISTS.names("names", "kept_folders"))
 """Folders whose files are secret unless they are code: a package may be called so."""
-SECRET_PATHS = (
-    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|{_SECRET_BELOW}"
-    rf"|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
-)
-"""All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
 
 
 def _fits(pattern: str) -> Callable[[str], bool]:

@@ -14,4 +14,4 @@ from spak.commandline.world import Seen
      "meson.build", "compose.yaml", "BUILD.bazel", "tsconfig.base.json"],
 )  # fmt: skip
 def test_what_builds_and_tests_look_for_by_themselves_is_control(path: str) -> None:
-    assert places.place(Seen("inside", path, "file"), "writes", path) == "control"
+    assert places.place(Seen("inside", path, "file"), "edits") == "control"
