@@ -26,7 +26,6 @@ from unittest.mock import patch
 
 from bench import bench_run
 from bench.sizes import sized
-from spak.runner import changes
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 from spak.workspace.lock import WorkspaceLock
@@ -110,7 +109,6 @@ def _no_walls() -> Iterator[None]:
         patch.object(Tree, "takes_rights", False),
         patch.object(SecretGuard, "look", lambda *given, **named: None),
         patch.object(SecretGuard, "look_begun", lambda *given: None),
-        patch.object(changes.nested, "near", lambda *given: []),
     ):
         yield
 

@@ -1,19 +1,21 @@
-"""A run works in a copy: what a person reads of it, what its jobs see of the folder, and what a folder must
-not hold to be worked in itself."""
+"""A run works in a copy: what a person reads of it, what its jobs see of the folder, and its quota."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli_calls import Cli
+from cli_calls import Cli, forked, nothing
+from ordinary_kit import given_to_ordinary, open_folder, ordinary
 from spak.ledger.files import FileLedgers
 
+__all__ = ["open_folder"]
 pytestmark = pytest.mark.sandbox
 
 
@@ -25,10 +27,8 @@ def program(folder: Path, code: str, more: str = "") -> str:
     return "p.spak"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def laid(folder: Path) -> Path:
     """A repository with ignored dependencies, generated code and a file of secrets."""
-    folder = tmp_path / "project"
     for name, text in {
         "a.py": "print('mine')\n",
         ".gitignore": "node_modules/\ngen/\n.env\n",
@@ -42,6 +42,11 @@ def project(tmp_path: Path) -> Path:
         (folder / name).write_text(text)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return laid(tmp_path / "project")
 
 
 def acts(folder: Path) -> list[dict[str, Any]]:
@@ -63,10 +68,9 @@ def test_the_first_line_says_what_the_copy_holds(cli: Cli, tmp_path: Path, proje
     assert "node_modules shown read-only" in first and "2 ignored left out (.env, gen)" in first
 
 
-def test_what_a_job_sees(cli: Cli, tmp_path: Path, project: Path) -> None:
-    code = f"""
+SEES = """
 import os, pathlib
-home = pathlib.Path({str(project)!r})
+home = pathlib.Path(HOME)
 print("home:", (home / "a.py").read_text().strip(), os.path.samefile(home, "/ws"))
 print("shown:", pathlib.Path("node_modules/m/index.js").read_text().strip())
 print("masked:", "harbour" in pathlib.Path("node_modules/m/.env").read_text())
@@ -78,14 +82,22 @@ for name in ("node_modules/m/index.js", "node_modules/new", "node_modules/.cache
         print(error.strerror, name)
 print("there:", [name for name in ("gen", ".env", "node_modules/.cache/old") if os.path.exists(name)])
 """
-    done = cli("run", program(tmp_path, code), "--workspace", "project", "--json")
+
+
+@pytest.mark.parametrize("become", [nothing, ordinary], ids=["as_started", "ordinary_user"])
+def test_what_a_job_sees(open_folder: Path, become: Callable[[], None]) -> None:
+    source = laid(open_folder / "project")
+    spec = program(open_folder, SEES.replace("HOME", repr(str(source))))
+    if become is ordinary:
+        given_to_ordinary(open_folder)
+    done = forked(open_folder, ("run", spec, "--workspace", "project", "--json"), before=become)
     assert done.code == 0, done.err
-    seen = out(tmp_path)
+    seen = out(open_folder)
     assert "home: print('mine') True" in seen and "shown: module" in seen and "masked: False" in seen
     assert "Read-only file system node_modules/m/index.js" in seen
     assert "Read-only file system node_modules/new" in seen
     assert "wrote node_modules/.cache/new" in seen and "wrote new" in seen and "there: []" in seen
-    assert not (project / "new").exists() and not (project / "node_modules/.cache/new").exists()
+    assert not (source / "new").exists() and not (source / "node_modules/.cache/new").exists()
 
 
 def test_a_link_in_the_place_of_a_folder_that_is_shown_leads_nowhere(
