@@ -111,15 +111,17 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """The database answers too, within READY_S, is not damaged, no restore is unfinished, and the data folder
-    can be written."""
-    if restoring.is_unfinished(Path(settings.DATA_DIR)):
+    can be written, and that of runs in it, which may be another disk."""
+    data = Path(settings.DATA_DIR)
+    if restoring.is_unfinished(data):
         reason = f"restore not finished: {restoring.CODE}\n"
         return HttpResponse(reason, content_type="text/plain", status=503)
     try:
         apart(_asked, None, limit_s=READY_S)
     except (DatabaseError, TimeoutError):
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
-    if why := unwritable(Path(settings.DATA_DIR)):
+    folders = [one for one in (data, data / "runs") if one == data or one.is_dir()]
+    if why := next(filter(None, map(unwritable, folders)), ""):
         return HttpResponse(f"data folder not writable: {why}\n", content_type="text/plain", status=503)
     if damage.health.ask():
         reason = "database damaged: manage.py check_store says what\n"

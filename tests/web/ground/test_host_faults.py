@@ -120,3 +120,16 @@ def test_readyz_says_that_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch
     assert (answer.status_code, answer.content) == (503, b"data folder not writable: Read-only file system\n")
     said[0] = ""
     assert Client().get("/readyz").content == b"ready\n" and folders == [Path(settings.DATA_DIR)] * 2
+
+
+def test_readyz_looks_at_the_folder_of_runs_too(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
+) -> None:
+    """It may be a disk of its own."""
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setattr(views, "unwritable", lambda folder: "worn out" if folder.name == "runs" else "")
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.content) == (503, b"data folder not writable: worn out\n")
+    (tmp_path / "runs").rmdir()
+    assert Client().get("/readyz").content == b"ready\n"
