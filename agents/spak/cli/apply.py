@@ -54,6 +54,8 @@ class Found:
     """Why the law lets nothing leave: a check of the run failed."""
     checked: bool = False
     undone: bool = False
+    branch: str = ""
+    """The branch that the commits became, where they did."""
 
     @property
     def code(self) -> int:
@@ -72,6 +74,7 @@ class Found:
             ],
             "conflicts": [path for path, _ in self.conflicts],
             "blocked": list(self.blocked),
+            **({"branch": self.branch} if self.branch else {}),
         }
 
     def _kind(self, path: str) -> tuple[str, str]:
@@ -83,6 +86,13 @@ class Found:
 @click.option("--check", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--only", multiple=True, metavar="PATH", help="This file or folder alone; repeat for more.")
 @click.option("--allow-runs", multiple=True, metavar="PATH", help="Confirm a path that may run by itself.")
+@click.option(
+    "--branch",
+    is_flag=False,
+    flag_value="",
+    metavar="NAME",
+    help="Make the run's commits a branch (spak/RUN) and leave the files.",
+)
 @click.option("--undo", is_flag=True, help="Take back what was applied last.")
 @common.runs_option
 @common.json_option
@@ -91,19 +101,25 @@ def command(
     check: bool,
     only: tuple[str, ...],
     allow_runs: tuple[str, ...],
+    branch: str | None,
     undo: bool,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
     """Bring what RUN changed into the folder that it was copied from."""
     root, name = common.find_run(run, runs_dir)
-    if undo and (only or allow_runs or check):
+    if undo and (only or allow_runs or check or branch is not None):
         raise UsageError("usage.arguments", "--undo takes no other option", "it takes back all of the last")
+    if branch is not None and only:
+        raise UsageError("usage.arguments", "--branch takes whole commits", "leave out --only")
     if undo:
         found = take_back(root, name)
     else:
         ask = sys.stdin.isatty() and not as_json
-        found = bring_home(root, name, only=only, allowed=allow_runs, check=check, ask=ask)
+        if branch is not None:
+            found = bring_branch(root, name, branch, allow_runs, check=check, ask=ask)
+        else:
+            found = bring_home(root, name, only=only, allowed=allow_runs, check=check, ask=ask)
     if as_json:
         common.emit(found.to_json())
     else:
@@ -154,6 +170,50 @@ def bring_home(
         if runs:
             about |= _signed(name, leaving)
         bring.bring(journal, user, planned, about)
+    return found
+
+
+def bring_branch(
+    root: Path, name: str, branch: str, allowed: Collection[str], *, check: bool, ask: bool
+) -> Found:
+    """Make the run's commits a branch, `spak/RUN` where it has no name; files, HEAD and index stay. Each path
+    of the commits must be as the run ended with it, since that is what the door looks at.
+
+    Raises: RunError `apply.*`, `git.*`; LedgerError.
+    """
+    from spak.files.disk import Disk
+    from spak.repository import branch as branches
+    from spak.workspace.git_files import git_files
+    from spak.workspace.store import Store
+    from spak.workspace.tree import load
+
+    run = _ended(root, name)
+    bare = root / name / "store/git"
+    made = branches.commits(bare)
+    store = Store(root / name / "store", Disk())
+    now = git_files(load(store, run.now))
+    for path in made.changed:
+        if made.lacks(path, store.read(now[path].digest) if path in now else None):
+            raise RunError(
+                "apply.branch_behind",
+                f"the run changed {path!a} after its last commit",
+                "let the run commit as its last step, or apply the files without --branch",
+            )
+    leaving = _looked(root / name, run).only(made.changed.__contains__)
+    found = Found(
+        name, run.folder, {one.path: (str(one.of), one.reason) for one in leaving.changes},
+        blocked=leaving.blocked, checked=check, branch=branch or f"spak/{name}",
+    )  # fmt: skip
+    found.applied = [(path, "changed" if blob else "deleted") for path, blob in made.changed.items()]
+    found.held = [one.path for one in leaving.refused]
+    runs = [one.path for one in leaving.unsigned if one.path not in allowed]
+    if ask and not (check or found.held):
+        found.held = runs
+        _confirm(found)
+    else:
+        found.held += runs
+    if not (check or found.code):
+        branches.give(bare, run.folder, found.branch, made)
     return found
 
 
@@ -355,6 +415,9 @@ def _say(found: Found) -> None:
     elif found.code:
         say("spak: nothing was written")
         say(f"next: {_next(found)}")
+    elif found.branch:
+        verb = "would be" if found.checked else "is"
+        say(f"{found.branch} in {found.folder} {verb} the run's last commit; {count} differ")
     elif found.checked:
         say(f"{count} would be written in {found.folder}")
         say(f"next: spak apply {found.run}")
@@ -378,7 +441,10 @@ def _next(found: Found) -> str:
         return (
             f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
         )
-    return f"spak apply {found.run}" + "".join(f" --allow-runs {shlex.quote(path)}" for path in found.held)
+    branch = f" --branch {shlex.quote(found.branch)}" if found.branch else ""
+    return f"spak apply {found.run}{branch}" + "".join(
+        f" --allow-runs {shlex.quote(path)}" for path in found.held
+    )
 
 
 def at_stop(folder: Path, seen: View, as_json: bool, show: Callable[[View, bool], int]) -> int:

@@ -93,7 +93,7 @@ def follow(folder: Path, source: Path) -> None:
 
     What cannot be used (SHA-256, damage) is noted, and said when something is to be committed.
     """
-    own = _git_folder(source / ".git")
+    own = git_folder(source / ".git")
     if own is None:
         return
     about: dict[str, object] = {"file_mode": True}
@@ -129,7 +129,7 @@ def _begin_upon(folder: Path, users: Git, about: dict[str, object]) -> None:
         made.local("update-ref", BASE, head)
 
 
-def _git_folder(path: Path) -> Path | None:
+def git_folder(path: Path) -> Path | None:
     """The folder that `.git` is or, of a worktree, names; None where there is no repository."""
     if path.is_dir():
         return path if (path / "HEAD").exists() else None

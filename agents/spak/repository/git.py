@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 from spak.errors import RunError
 
@@ -59,6 +59,8 @@ class Git:
     ends: float
     most_bytes: int
     wanted: Callable[[], bool] = lambda: True
+    owner: tuple[int, int] | None = None
+    """The user and the group that git runs as, where it is not ours: the files that it makes are theirs."""
 
     def begin(self) -> None:
         """Make the bare repository."""
@@ -136,6 +138,7 @@ class Git:
                 process = subprocess.Popen(
                     self._line(words, most), env=dict(env), cwd=place or self.folder,
                     stdin=given or subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
+                    **self._as_owner(),
                 )  # fmt: skip
             except FileNotFoundError as error:
                 raise self._missing() from error
@@ -148,6 +151,11 @@ class Git:
                 raise self._failed(words, process.returncode, stderr.read().decode(errors="replace"))
             stdout.seek(0)
             return stdout.read()
+
+    def _as_owner(self) -> dict[str, Any]:
+        if self.owner is None:
+            return {}
+        return {"user": self.owner[0], "group": self.owner[1], "extra_groups": []}
 
     def _until_done(self, process: subprocess.Popen[bytes]) -> None:
         while True:

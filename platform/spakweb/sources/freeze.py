@@ -80,7 +80,7 @@ def git_of(source: Source, folder: Path, wanted: Callable[[], bool]) -> Git:
     address = read(source.url)
     secret = credentials.unseal(source.sealed)
     remote = Remote(address, pinned(address), source.user, secret, source.host_keys)
-    made = Git(folder, time.monotonic() + settings.SOURCE_S, settings.RUN_FILES_BYTES, wanted, remote)
+    made = Git(folder, time.monotonic() + settings.SOURCE_S, settings.RUN_FILES_BYTES, wanted, of=remote)
     made.begin()
     return made
 
