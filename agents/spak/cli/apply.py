@@ -153,7 +153,8 @@ def bring_home(
         changes = _chosen(bring.changes(root / name, run.before, run.now, bring.taken(journal)), only)
         leaving = _looked(root / name, run).only({one.path for one in changes}.__contains__)
         kinds = {one.path: (str(one.of), one.reason) for one in leaving.changes}
-        planned = bring.plan(user, changes)
+        stays = {one.path for one in leaving.of(door.Class.IGNORED)}
+        planned = bring.plan(user, [one for one in changes if one.path not in stays])
         found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check)
         found.conflicts = list(planned.conflicts)
         found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
@@ -282,6 +283,7 @@ def _looked(run: Path, ended: Ended) -> Leaving:
     from spak import config, door
     from spak.files.disk import Disk
     from spak.llm import redactor
+    from spak.repository.ignoring import new_and_ignored
     from spak.runner.secret_guard import found_in
     from spak.workspace.store import Store
     from spak.workspace.tree import load
@@ -289,11 +291,13 @@ def _looked(run: Path, ended: Ended) -> Leaving:
     chosen = config.settings()
     known = redactor(chosen.llm).knowing(found_in(ended.folder, chosen.shown_secrets)[1])
     store = Store(run / "store", Disk())
+    before, now = load(store, ended.before), load(store, ended.now)
     return door.look(
-        load(store, ended.before),
-        load(store, ended.now),
+        before,
+        now,
         store.read,
         holds=known.holds,
+        ignored=new_and_ignored(before, now, store.read).__contains__,
         shown=chosen.shown_secrets,
         blocked=ended.blocked,
     )

@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from spak.errors import RunError, UsageError
-from spak.repository import stream
+from spak.repository import ignoring, stream
 from spak.repository.git import Git
 from spak.repository.stream import LINK, Change, File, Person, Read
 from spak.secrets import which
@@ -251,7 +251,7 @@ class Commits:
         modules = {path for path, (mode, _) in there.items() if mode == _SUBMODULE}
         held = [path for path in files.now if not _under(path, modules)]
         new = [path for path in held if path not in there]
-        ignored = self._ignored(files.place, new)
+        ignored = ignoring.ignored(self._git, files.place, new)
         rows = [
             Change(path, None, files.now[path])
             for path in held
@@ -302,14 +302,6 @@ class Commits:
             return data.replace(b"\r\n", b"\n") if digest in ends else data
 
         return read
-
-    def _ignored(self, place: Path, paths: Sequence[str]) -> set[str]:
-        given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)  # no magic of a pathspec
-        if not given:
-            return set()
-        words = ("check-ignore", "--no-index", "-z", "--stdin")
-        said = self._git.look(place, *words, given=given, accepted=(1,))
-        return {os.fsdecode(item[2:]) for item in said.split(b"\0")[:-1]}
 
     def _without_filtered(
         self, files: Files, rows: Sequence[Change], there: Mapping[str, tuple[str, str]]

@@ -14,6 +14,7 @@ from spak.door import Change, Class, Leaving, look
 from spak.errors import RunError
 from spak.kernel.replay import Replay
 from spak.kernel.situation import NO_CHECK, blocked
+from spak.repository.ignoring import new_and_ignored
 from spak.runner.views.quality import judges
 from spak.secrets import values as secret_values
 from spak.secrets.redact import Redactor
@@ -57,8 +58,8 @@ def _leaving(key: str, before: str, now: str) -> Leaving:
         for value in secret_values.masked(path, store.read(node.digest))
     ]
     shown = config.settings().shown_secrets
-    holds = known.knowing(values).holds
-    return look(old, new, store.read, holds=holds, shown=shown)
+    holds, ignored = known.knowing(values).holds, new_and_ignored(old, new, store.read)
+    return look(old, new, store.read, holds=holds, ignored=ignored.__contains__, shown=shown)
 
 
 @lru_cache(maxsize=256)
