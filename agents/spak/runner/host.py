@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from spak.ports import (
     Asking,
@@ -18,6 +19,7 @@ from spak.ports import (
     Redacting,
     Tool,
     Toolchain,
+    ToolResult,
     Validator,
 )
 from spak.runner.secrets import Secrets
@@ -47,6 +49,14 @@ class Host:
     """The kinds of addresses that requests of tools may reach."""
     hint: Callable[[Iterable[str]], str] = no_hint
     """What helps where one of the texts names a path that the run's copy lacks; empty where nothing does."""
+
+    def hints(self, args: Mapping[str, Any], result: ToolResult) -> list[Mapping[str, Any]]:
+        """Of a tool that failed where its arguments or its output name what the run's copy lacks."""
+        if (result.status, result.exit) == ("exited", 0):
+            return []
+        texts = [item for item in args.values() if isinstance(item, str)]
+        hint = self.hint([*texts, result.output.decode("utf-8", "replace")])
+        return [{"code": "workspace.left_out", "message": hint}] if hint else []
 
     def answered_by(self, backend: Backend) -> Host:
         """The same with another backend."""

@@ -41,7 +41,6 @@ from spak.ports import (
     Redacting,
     Sized,
     Subject,
-    ToolResult,
 )
 from spak.records import Kind
 from spak.runner import answer_record, changes, faults, measured, plans
@@ -87,15 +86,10 @@ def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
 
 
 def _form(effect: Effect, rules: Rules) -> packet.Form:
-    return packet.form(rules.program, rules.program.tasks[effect.task], rules.catalog, _verbs(rules))
-
-
-def _verbs(rules: Rules) -> list[str]:
-    """The predicates that the spec's own POLICY declares: where it declares any, atoms use no others."""
-    if rules.gate is None:
-        return []
-    decls = rules.gate.policy.decls.values()
-    return sorted({decl.atom.pred for decl in decls if decl.place.file == SPEC})
+    """With the predicates that the spec's own POLICY declares: where it declares any, atoms use no others."""
+    decls = {} if rules.gate is None else rules.gate.policy.decls
+    verbs = sorted({decl.atom.pred for decl in decls.values() if decl.place.file == SPEC})
+    return packet.form(rules.program, rules.program.tasks[effect.task], rules.catalog, verbs)
 
 
 @dataclass(slots=True)
@@ -271,7 +265,7 @@ class Performer:
         if starts and (note := self.repositories.after_job()):
             output += note if not output or output.endswith("\n") else f"\n{note}"
         diagnostics = self._clean(
-            [*result.diagnostics[: measured.MAX_DIAGNOSTICS], *self._hints(args, result)]
+            [*result.diagnostics[: measured.MAX_DIAGNOSTICS], *self.host.hints(args, result)]
         )
         key = self._clean(dict(result.key))
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
@@ -293,14 +287,6 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
-
-    def _hints(self, args: Mapping[str, Any], result: ToolResult) -> list[Mapping[str, Any]]:
-        """Of a tool that failed where it, or its output, names a path that was left out of the copy."""
-        if (result.status, result.exit) == ("exited", 0):
-            return []
-        texts = [item for item in args.values() if isinstance(item, str)]
-        hint = self.host.hint([*texts, result.output.decode("utf-8", "replace")])
-        return [{"code": "workspace.left_out", "message": hint}] if hint else []
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         return facts(atoms, self.workspace.directory, self.blobs, self.secret_guard.hides)

@@ -27,7 +27,7 @@ from spak.errors import BugError, RunError, UserError
 from spak.files.disk import SYNC_EACH, Disk, nothing, typed
 from spak.ports import Blobs, Quota
 from spak.repository.scratch import GIT
-from spak.workspace import copying, wal
+from spak.workspace import copying, finish, wal
 from spak.workspace.apply import Applier
 from spak.workspace.brought import USUAL, Wanted
 from spak.workspace.checkout import Checkout
@@ -38,23 +38,18 @@ from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets
 from spak.workspace.store import Store
 from spak.workspace.tree import (
-    TAKES_RIGHTS,
     Bounds,
     Node,
     Scanner,
     Tree,
     at,
-    changed,
     content_at,
     differences,
     holds_secret,
     load,
-    specials,
 )
 from spak.workspace.unpack import Limits, unpack
 from spak.workspace.wal import Preimage
-
-_NOTHING = Node("d", 0)
 
 
 class Workspace:
@@ -230,16 +225,16 @@ class Workspace:
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
             tree = self._scan(fd)
-            if tree.root is not base and tree.takes_rights and self._strip(fd, base, tree.root):
+            if tree.root is not base and tree.takes_rights and finish.strip(self._disk, fd, base, tree.root):
                 tree = self._scan(fd)
             self._touched = []
             if tree.root is not base:
-                self._drop_specials(fd, base, tree.root)
+                finish.drop_specials(self._disk, fd, base, tree.root)
                 self._touched = differences(base, tree.root)
                 if len(self._touched) > SYNC_EACH:
                     self._disk.sync_all(fd)
                 else:
-                    self._sync_changed(fd, base, tree.root)
+                    finish.sync_changed(self._disk, fd, base, tree.root)
             self._state = "done"
             return tree.root.digest
 
@@ -439,66 +434,3 @@ class Workspace:
     def _bring_to(self, fd: int, root: str) -> list[str]:
         target = load(self._store, root)
         return Applier(self._disk, self._store, self._scanner, exact=False).apply(fd, target, self._skip)
-
-    def _drop_specials(self, fd: int, old: Node, new: Node) -> None:
-        for filename in changed(old, new):
-            before, node = old.children.get(filename), new.children.get(filename)
-            if node is None:
-                continue
-            if node.kind == "s" and (before is None or before.kind != "s"):
-                self._disk.remove(filename, fd)
-                del new.children[filename]
-            elif node.kind == "d" and specials(node.children):
-                with self._disk.visit(filename, fd, node.mode) as inner:
-                    self._drop_specials(inner, before or _NOTHING, node)
-
-    def _strip(self, fd: int, old: Node, new: Node) -> bool:
-        """Take setuid and setgid from files that are not as they were; whether there were any."""
-        found = False
-        for filename in changed(old, new):
-            before, node = old.children.get(filename), new.children.get(filename)
-            if node is None:
-                continue
-            if node.kind == "d":
-                with self._disk.visit(filename, fd, node.mode) as inner:
-                    found |= self._strip(inner, before or _NOTHING, node)
-            elif node.kind == "f" and node.mode & TAKES_RIGHTS:
-                file = self._disk.open_file(filename, fd)
-                try:
-                    self._disk.chmod(file, node.mode & ~TAKES_RIGHTS)
-                finally:
-                    os.close(file)
-                found = True
-        return found
-
-    def _sync_changed(self, fd: int, old: Node, new: Node) -> None:
-        """Sync what changed below an open folder, and each folder in which names changed."""
-        names = old.mode != new.mode
-        for filename in changed(old, new):
-            before, node = old.children.get(filename), new.children.get(filename)
-            if node is None:
-                names = True
-                continue
-            same = before is not None and before.kind == node.kind
-            if node.kind == "d":
-                names |= not same
-                with self._disk.visit(filename, fd, node.mode) as inner:
-                    self._sync_changed(inner, before if before is not None and same else _NOTHING, node)
-            elif node.kind == "f":
-                names |= self._sync_file(filename, fd, before, node)
-            else:
-                names |= node.kind == "l"
-        if names:
-            self._disk.fsync(fd)
-
-    def _sync_file(self, filename: str, at: int, before: Node | None, node: Node) -> bool:
-        """Sync a file; True when its name may stand for another file than before."""
-        fd = self._disk.open_file(filename, at)
-        try:
-            if before is None or before.inode != node.inode:
-                self._disk.fsync(fd)
-                return True
-            (self._disk.fdatasync if before.mode == node.mode else self._disk.fsync)(fd)
-            return False
-        finally:
-            os.close(fd)
