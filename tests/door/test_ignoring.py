@@ -45,6 +45,30 @@ def test_without_git_nothing_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None
     assert found(BASE, {**BASE, **NEW}) == set()
 
 
+MODE = """task Mode {
+  step a: tool.run { cmd: "chmod +x src/a.py" }
+  step b: tool.write_file { path: "src/b.py" content: "y = 1" }
+}
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("counts", [True, False])
+def test_modes_count_where_the_repository_says_so(tmp_path: Path, counts: bool) -> None:
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "src/a.py").write_text("x = 1\n")
+    subprocess.run(["git", "init", "-q", project], check=True)
+    words = ["git", "config", "core.fileMode", str(counts).lower()]
+    subprocess.run(words, cwd=project, check=True)
+    (tmp_path / "a.spak").write_text(MODE)
+    _, seen = spak(tmp_path, "run", "a.spak", "--workspace", "project", "--json")
+    code, done = spak(tmp_path, "apply", str(seen["run"]), "--json")
+    assert (code, [row["path"] for row in done["held"]]) == ((4, ["src/a.py"]) if counts else (0, []))
+    assert (project / "src/b.py").exists() is not counts
+    assert not (project / "src/a.py").stat().st_mode & 0o100
+
+
 SPEC = """task Write {
   step a: tool.write_file { path: "src/a.py" content: "y = 1" }
   step b: tool.write_file { path: ".cache/x" content: "made" }

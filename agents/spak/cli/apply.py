@@ -153,8 +153,8 @@ def bring_home(
         changes = _chosen(bring.changes(root / name, run.before, run.now, bring.taken(journal)), only)
         leaving = _looked(root / name, run).only({one.path for one in changes}.__contains__)
         kinds = {one.path: (str(one.of), one.reason) for one in leaving.changes}
-        stays = {one.path for one in leaving.of(door.Class.IGNORED)}
-        planned = bring.plan(user, [one for one in changes if one.path not in stays])
+        comes = {one.path for one in leaving.changes if one.of is not door.Class.IGNORED}
+        planned = bring.plan(user, [one for one in changes if one.path in comes])
         found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check)
         found.conflicts = list(planned.conflicts)
         found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
@@ -283,8 +283,10 @@ def _looked(run: Path, ended: Ended) -> Leaving:
     from spak import config, door
     from spak.files.disk import Disk
     from spak.llm import redactor
+    from spak.repository.commits import compares_modes
     from spak.repository.ignoring import new_and_ignored
     from spak.runner.secret_guard import found_in
+    from spak.workspace.git_files import GitPlaces
     from spak.workspace.store import Store
     from spak.workspace.tree import load
 
@@ -298,9 +300,17 @@ def _looked(run: Path, ended: Ended) -> Leaving:
         store.read,
         holds=known.holds,
         ignored=new_and_ignored(before, now, store.read).__contains__,
+        modes=compares_modes(GitPlaces(store, ended.folder, None).repository),
+        cased=_tells_cases(ended.folder),
         shown=chosen.shown_secrets,
         blocked=ended.blocked,
     )
+
+
+def _tells_cases(folder: Path) -> bool:
+    """Whether names that differ by the case of letters only are two names there."""
+    other = folder.with_name(folder.name.swapcase())
+    return other == folder or not other.exists() or not other.samefile(folder)
 
 
 def _signed(name: str, leaving: Leaving) -> dict[str, Any]:

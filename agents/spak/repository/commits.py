@@ -107,6 +107,14 @@ def follow(folder: Path, source: Path) -> None:
     (folder / _ABOUT).write_text(json.dumps(about))
 
 
+def compares_modes(folder: Path) -> bool:
+    """Whether modes count in the repository that `follow` noted there (core.fileMode)."""
+    try:
+        return bool(json.loads((folder / _ABOUT).read_text()).get("file_mode", True))
+    except (OSError, ValueError):
+        return True
+
+
 def _begin_upon(folder: Path, users: Git, about: dict[str, object]) -> None:
     asked = ("objects", "shallow", "info/exclude")
     paths = [word for name in asked for word in ("--git-path", name)]
