@@ -54,6 +54,7 @@ def test_an_ordinary_change_is_checked_brought_home_and_taken_back(tmp_path: Pat
     before = held(project)
     run, code = started(tmp_path, writes("src/app.py", "one = 1\ntwo = 2\nthree = 3\n"))
     assert code == 0 and held(project) == before
+    assert f"next: spak apply {run} --check" in raw(tmp_path, "show", run).stderr
     code, found = spak(tmp_path, "apply", run, "--check", "--json")
     assert (code, found["applied"]) == (0, [{"path": "src/app.py", "class": "ordinary"}])
     assert held(project) == before

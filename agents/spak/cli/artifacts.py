@@ -15,6 +15,7 @@ from typing import Any
 
 from spak.files.disk import Disk
 from spak.runner import View
+from spak.workspace import Copied
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 
@@ -23,7 +24,9 @@ def with_artifacts(seen: View, folder: Path, before: str, workspace: Path | None
     """The view with its artifacts: files as `{name, path, size, sha256}`, the best `{name, path, blob}`."""
     best = ({**row, "path": _blob(folder, str(row["blob"]))} for row in seen.artifacts)
     now = str(seen.registers["R3"])
-    return replace(seen, artifacts=(*best, *_written(folder, before, now, workspace or folder / "workspace")))
+    files = tuple(_written(folder, before, now, workspace or folder / "workspace"))
+    applies = before != now and Copied.read(folder) is not None
+    return replace(seen, artifacts=(*best, *files), applies=applies)
 
 
 def _written(folder: Path, before: str, now: str, workspace: Path) -> Iterator[dict[str, Any]]:

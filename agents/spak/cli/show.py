@@ -222,6 +222,8 @@ def _next(seen: View) -> str:
         return f"spak step {seen.run} --resume --answer-file FILE"
     if seen.state in ("paused", "running"):
         return f"spak resume {seen.run}"
+    if seen.state == "succeeded" and seen.applies:
+        return f"spak apply {seen.run} --check"
     if seen.state == "succeeded":
         return f"spak replay {seen.run}"
     return f"spak show {seen.run}"

@@ -44,6 +44,8 @@ class View:
     """What the policy's folds hold (spak.policy.history.monitors); shown with the registers."""
     checked: bool | None = None
     """Whether anything checked the result; None where nobody looked. No document has it."""
+    applies: bool = False
+    """Whether it changed files of a folder that it was copied from. No document has it."""
     by_own_tests: bool = False
     """Whether a check failed on the files of the beginning with the ordinary changes alone."""
 
@@ -55,7 +57,7 @@ class View:
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
         """The view as `run --json` prints it."""
         value = asdict(self)
-        del value["checked"]
+        del value["checked"], value["applies"]
         if not self.by_own_tests:
             del value["by_own_tests"]
         if not with_registers:
