@@ -54,7 +54,6 @@ REASONS = {
     "teams": {
         "create_team": ACCESS, "invite": ACCESS, "invitation": ACCESS, "join": ACCESS, "withdraw": ACCESS,
         "set_role": ACCESS, "remove": ACCESS, "keep_runs": PERSON, "set_rules": PERSON,
-        "set_commands": PERSON,
     },
 }  # fmt: skip
 """By app, or by module where it is none of `actions`."""
