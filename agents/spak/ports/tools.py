@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spak.cancel import Cancel
 from spak.lang.catalog import ToolEntry
 from spak.ports.sandbox import Heard, Launcher, Limits, Status
-from spak.repository.commits import Commits
+
+if TYPE_CHECKING:
+    from spak.repository.commits import Commits
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,6 @@ MOST_BYTES = 4 << 30
 """Of a file that git writes."""
 MAX_COMMITS = 20_000
 MOST_NAMED = 3
-HASH = re.compile(r"[0-9a-f]{40}\Z")
 _ABOUT, _SUBMODULE = "spak.json", "160000"
 
 

@@ -15,8 +15,6 @@ import time
 from spak.lang.catalog import ToolEntry
 from spak.paths import join, normalise
 from spak.ports import Call, ToolResult
-from spak.repository.commits import SECONDS, Order
-from spak.repository.stream import Person
 from spak.tools import results
 from spak.tools.argument_schemas import TIMEOUT, object_of
 
@@ -79,6 +77,9 @@ class GitCommit:
 
 
 def _commit(call: Call) -> ToolResult:
+    from spak.repository.commits import SECONDS, Order
+    from spak.repository.stream import Person
+
     person = _PERSON.match(str(call.args.get("author", AUTHOR)))
     message = str(call.args["message"]).strip("\n")
     if person is None:

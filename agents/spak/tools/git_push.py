@@ -22,17 +22,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spak.cancel import apart
-from spak.errors import UsageError
+from spak.errors import UsageError, UserError
+from spak.files.faults import is_fault
 from spak.lang.catalog import ToolEntry
 from spak.policy import urls
 from spak.ports import Call, ToolResult
-from spak.repository.commits import HASH, Commits
 from spak.tools import results
 from spak.tools.argument_schemas import TIMEOUT, object_of
 from spak.tools.http_request import addresses_of, at_address, client_of, host_header, watched
 
 if TYPE_CHECKING:
     import httpx
+
+    from spak.repository.commits import Commits
 
 MAX_PACK = 5 << 20
 """Bytes of a pack that is sent."""
@@ -45,6 +47,7 @@ LOGIN = "x-access-token"
 BRANCH = re.compile(
     r"refs/heads/(?!.*(?:\.\.|//|@\{|/\.|\.lock(?:/|\Z)|[./]\Z))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*\Z"
 )
+_HASH = re.compile(r"[0-9a-f]{40}\Z")
 _NONE = "0" * 40
 _SERVICE = "git-receive-pack"
 _LOGIN = re.compile(r"[^:\x00-\x20\x7f]{1,200}\Z")
@@ -187,11 +190,13 @@ def _push(call: Call) -> ToolResult:
         raise UsageError("git_push.branch", f"{str(args['branch'])[:80]!a} is no name of a branch")
     repository = call.repository
     commit = str(args.get("commit") or (repository.head if repository is not None else ""))
-    if repository is None or not HASH.match(commit):
+    if repository is None or not _HASH.match(commit):
         raise UsageError("git_push.missing", "there is no commit to send", "commit first")
     try:
         return _sent(call, repository, remote, ref, commit)
-    except UsageError as error:
+    except UserError as error:
+        if is_fault(error):
+            raise
         found = results.failed(error.code, error.message, error.hint)
         return replace(found, requests=remote.requests, request_bytes=remote.sent)
 
@@ -262,6 +267,6 @@ def _refs(data: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in _packets(data):
         value, _, name = line.split(b"\0")[0].decode("utf-8", "replace").strip().partition(" ")
-        if HASH.match(value) and value != _NONE:
+        if _HASH.match(value) and value != _NONE:
             found[name] = value
     return found
