@@ -13,6 +13,10 @@ Decl result(Action, Name, Value) bound [/name, /string, /any].
 Decl uses_path(Action, How, Place, Path) bound [/name, /name, /name, /string].
 Decl missing_path(Action, Path) bound [/name, /string].
 
+# What a call has changed, each path with its class at the door (spak.door): /ordinary, /checks, /runs, /secret, /odd or
+# /ignored. Stated after the call and before its step is kept: a step whose changes are forbidden is undone.
+Decl changed(Action, Path, Class) bound [/name, /string, /name].
+
 # Facts of the run around the action. Its kernel states them, no policy and no model does.
 Decl in_task(Task) bound [/string].
 Decl at_level(Level) bound [/number].

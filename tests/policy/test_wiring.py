@@ -15,7 +15,7 @@ from kernel_kit import program, rules, tool
 from spak.datalog import Fact, Policy, load
 from spak.datalog.values import Name
 from spak.kernel.answer import _results
-from spak.kernel.gate import MISSING, ProposedAction, _facts, approval_facts
+from spak.kernel.gate import MISSING, ProposedAction, approval_facts, facts_of
 from spak.kernel.observed import Observed
 from spak.kernel.situation import _SEVERITIES, BUDGETS, situation
 from spak.policy.actions import Action, World
@@ -188,7 +188,7 @@ def of_runs() -> set[str]:
     found: set[str] = set()
     for act in ("tool", "ask", "plan", "check", "validate"):
         proposed = ProposedAction(act, "look", {"text": "x"})  # type: ignore[arg-type]
-        found |= fits(_facts(proposed, Observed({}), judged_lines=False))
+        found |= fits(facts_of(proposed, Observed({}), judged_lines=False))
     answered = {"exit": 0, "outcome": "exited", "signal": "success", "key": "k", "out": "x"}
     results = _results(answered, {"ms": 1})
     assert {args[1] for _, args in results} == COLUMNS["result"][1]
@@ -215,6 +215,7 @@ def test_all_that_is_stated_is_in_the_tables_and_the_tables_hold_no_more(tmp_pat
     policy = compiled(Law(constitution()), "", {})
     world_answers = {name for name, _ in policy.externals}
     kept = {
+        "changed",
         "in_task",
         "at_level",
         "declared_tool",

@@ -260,6 +260,13 @@ def _rolled_back(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapp
         turn.executive(polls=0)
     hint = f"{pending.name} in step {step.id}: see the record"
     error = outcomes.rollback_r4(outcome, code, hint, body.get("why"))
+    if code == outcomes.CHANGES and not permit.comes_of_an_answer(task, step):
+        turn.set(r4=error)
+        turn.commit(Kind.ROUTE, result)
+        turn.refuse(
+            code, f"step {step.id} of TASK {task.name}", {"name": pending.name, "reason": error["received"]}
+        )
+        return None
     return route.roll_back(turn, task, step, pending.name, error, result)
 
 

@@ -248,7 +248,7 @@ class Gate:
         """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
         if self._feeding is None:
             return ()
-        known = _facts(proposed, Observed(observed), self.judged_lines)
+        known = facts_of(proposed, Observed(observed), self.judged_lines)
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
     def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> About:
@@ -259,7 +259,7 @@ class Gate:
         key = text, decides
         found = self._briefs.pop(key, None)
         if found is None:
-            facts = (*_facts(proposed, seen, self.judged_lines), *self._missing(observed))
+            facts = (*facts_of(proposed, seen, self.judged_lines), *self._missing(observed))
             found = About(facts, self._shape(facts))
             if len(text) > SHORT or seen.questions():
                 return found
@@ -445,7 +445,7 @@ def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     return made
 
 
-def _facts(proposed: ProposedAction, seen: Observed, judged_lines: bool) -> Iterable[Fact]:
+def facts_of(proposed: ProposedAction, seen: Observed, judged_lines: bool) -> Iterable[Fact]:
     """What the policy is told about a proposed action."""
     line: dict[str, Any] = {} if judged_lines else {"line": None}
     if judged_lines and not proposed.decides.recorded_lines:

@@ -42,7 +42,11 @@ CONTROL = "workspace.control"
 EMPTIED = "workspace.emptied"
 """The same: its programs left nothing in a file of code or text, which they did not remove."""
 
+CHANGES = "policy.changes"
+"""The same: the law forbids what it changed."""
+
 _UNTOUCHED = {
+    CHANGES: "changes that the law permits",
     REPOSITORY: "no change of .git but by git_commit, or by git alone on a line; "
     "commits hold the checked files",
     SETTINGS: "spak.toml as it was: it says what later runs may do",

@@ -7,27 +7,34 @@ denial or an argument that does not fit leads to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from spak import canon
+from spak.datalog.values import Name
+from spak.errors import UserError
 from spak.kernel import context, fit, render
-from spak.kernel.gate import Judged, ProposedAction, approval_facts, uses_of
+from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
 from spak.kernel.memory import Memory, length, recollect
-from spak.kernel.observed import Facts, Malformed, merged
-from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, every_ref, refs
+from spak.kernel.observed import Facts, Malformed, Observed, merged
+from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, Rules, every_ref, refs
 from spak.kernel.situation import moving, situation
-from spak.kernel.state import Counter, Effect, EffectClass, LastTool
+from spak.kernel.state import Counter, Effect, EffectClass, LastTool, State
 from spak.kernel.turn import EnterStep, Misfit, Move, Turn
 from spak.policy import approval
-from spak.policy.facts import is_reference
+from spak.policy.facts import ACTION, is_reference
 from spak.policy.history import state as past
-from spak.policy.judge import permissible
+from spak.policy.history.deciding import answers
+from spak.policy.judge import decide, permissible
+from spak.policy.toolfacts import text
 from spak.program import Step, Task, Template
 from spak.records import Kind
 
 Asked = Literal["tool", "ask", "plan", "check", "validate"]
+
+CHANGED = ("changed", 3)
+"""The predicate of what a call has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +262,47 @@ def _decision(
 
 def _proposed(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> ProposedAction:
     """What the gate is asked, with the facts of the run around it."""
-    rules, gate = turn.rules, turn.rules.gate
-    run = situation(rules, turn.state, turn.task, name if act == "tool" else "")
-    spent = moving(rules, turn.state)
-    proposed = ProposedAction(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
-    if gate is not None and gate.folds:
+    proposed = around(turn.rules, turn.state, turn.task, act, name, args)
+    if turn.rules.gate is not None and turn.rules.gate.folds:
         proposed = proposed._replace(history=past.begin(turn.state.r7.history, turn.at))
     return proposed
+
+
+def around(
+    rules: Rules, state: State, task: Task, act: Any, name: str, args: Mapping[str, Any]
+) -> ProposedAction:
+    """The same, without what happened before."""
+    run = situation(rules, state, task, name if act == "tool" else "")
+    uses = uses_of(rules.catalog, act, name)
+    return ProposedAction(act, name, args, run, moving(rules, state), rules.decides, uses)
+
+
+def asks_of_changes(rules: Rules) -> bool:
+    """Whether the law reads what calls have changed."""
+    return rules.gate is not None and CHANGED in rules.gate.reads
+
+
+def forbids(rules: Rules, state: State, effect: Effect, changes: Iterable[tuple[str, str]]) -> str:
+    """Why the law forbids the changes; empty where it does not. It knows what the permit rested on, but for
+    signatures: nobody has signed for the changes."""
+    gate, task = rules.gate, rules.program.tasks[effect.task]
+    if gate is None:
+        return ""
+    proposed = around(rules, state, task, effect.act, effect.name, effect.args)
+    rows = [("changed", (ACTION, text(path), Name(f"/{kind}"))) for path, kind in changes]
+    history = state.r7.history
+    try:
+        seen = Observed(effect.observed)
+        found = [*proposed.run, *proposed.moving, *facts_of(proposed, seen, gate.judged_lines), *rows]
+        if gate.folds:
+            found += (EVENT, *past.rows(gate.folds, history))
+        session = gate.policy.session(found)
+        known = (lambda request: answers(gate.folds, history, request)) if gate.folds else None
+        if not seen.answer(session, known):
+            return "the law asks of the changes what nobody looked at"
+        return decide(gate.policy, found, False, session).reason if session.holds("forbidden", ACTION) else ""
+    except UserError as error:
+        return f"{error.message} [{error.code}]"
 
 
 def _remember(turn: Turn, judged: Judged, *, signed: bool) -> Judged:

@@ -37,6 +37,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "asks_method": (None, None),
     "asks_url": (None, None, None, None),
     "at_level": (None,),
+    "changed": (None, None, _names("ordinary checks runs secret odd ignored")),
     "checks_ran": (None, _names("success fail timeout plateau metric_improved")),
     "checks_ran_on": (None, _names("beginning own"), _names("success fail timeout plateau metric_improved")),
     "cut_argument": (None, None),
@@ -91,7 +92,7 @@ OF_RUN = frozenset(
     """.split()  # noqa: SIM905
 )
 """Predicates that speak of the run: their first column is no action."""
-OF_ALL = OF_RUN | {"signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
+OF_ALL = OF_RUN | {"changed", "signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
 _SECRETS = frozenset({"names_secret", "looks_secret"})
 _LINES = _SECRETS | {
     "runs_program", "runs_words", "names_path", "sets_variable", "uses_path", "missing_path",

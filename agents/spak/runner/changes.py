@@ -6,13 +6,16 @@ write, and does nothing. Both take the call before it starts and the body of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spak.door import look
 from spak.errors import UserError
 from spak.files.faults import is_fault
+from spak.kernel.outcomes import CHANGES
 from spak.ports import Blobs, Call
+from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 
 WHY = 300
@@ -48,8 +51,10 @@ class Writing:
     blobs: Blobs
     confirm: Callable[[], None]
     """Raises when the run is somebody else's now."""
-    clean: Callable[[Any], Any]
-    """The value without secrets."""
+    guard: SecretGuard
+    law: Callable[[Sequence[tuple[str, str]]], str] | None = None
+    """Why the law forbids what the call has changed, paths with their classes; asked before that is kept, and
+    None where the law does not ask."""
 
     def started(self, call: Call) -> Call:
         """Confirms the lease: locks were waited for, and snapshots take time. Raises: LedgerError
@@ -58,7 +63,8 @@ class Writing:
         return call
 
     def take(self, body: dict[str, Any]) -> None:
-        """Commit the step; R3 goes into the body, or why the step was undone: it must not leave too much.
+        """Commit the step; R3 goes into the body, or why the step was undone: it must not leave too much, nor
+        change what the law forbids.
 
         Raises: RunError for a fault of the host: no tool is to blame for it.
         """
@@ -69,8 +75,21 @@ class Writing:
                 raise
             _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
             return
+        if why := self._forbidden():
+            body["why"] = str(self.guard.clean(why))[:WHY]
+            _undo(self.workspace, body, {"outcome": "invalid", "code": CHANGES})
+            return
         if self.workspace.travels:
             self.workspace.push(body["r3"], self.blobs)
+
+    def _forbidden(self) -> str:
+        """Why the law forbids what the step changed; empty where it does not."""
+        step = self.workspace.step
+        if self.law is None or step is None:
+            return ""
+        shown = self.guard.host.shown_secrets
+        found = look(*step, self.workspace.content, holds=self.guard.holds, shown=shown)
+        return self.law([(one.path, str(one.of)) for one in found.changes])
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from spak import canon, door, tokens
 from spak.cancel import Token, check
 from spak.costs.prices import no_price
 from spak.errors import RunError
-from spak.kernel import packet
+from spak.kernel import packet, permit
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
@@ -108,6 +109,8 @@ class Performer:
     raises Cancelled and stays pending."""
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
+    forbids: Callable[[Effect, Sequence[tuple[str, str]]], str] = lambda effect, found: ""
+    """Why the law forbids what an effect changed, paths with their classes."""
     while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call of a model: a wait, in which this process has its hands free."""
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
@@ -145,9 +148,9 @@ class Performer:
                     lambda last: self._tool(effect, history, last), self.cancel
                 )
             case "observe":
-                seen = self.secret_guard.seen(
-                    observe(effect.args["questions"], self.workspace.directory, self.blobs, self.cancel)
-                )
+                questions = effect.args["questions"]
+                seen = observe(questions, self.workspace.directory, self.blobs, self.cancel)
+                seen = self.secret_guard.seen(seen)
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(
@@ -230,7 +233,8 @@ class Performer:
             return self._called(effect, history, changes.Reading(), last)
         with self.workspace.transaction(effect.id, self.cancel):
             self.secret_guard.look_begun()
-            writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
+            law = partial(self.forbids, effect) if permit.asks_of_changes(self.rules) else None
+            writing = changes.Writing(self.workspace, self.blobs, self.confirm, self.secret_guard, law)
             return self._called(effect, history, writing, last)
 
     def _called(self, effect: Effect, history: History, step: changes.Step, last: bool) -> Proposed:
@@ -292,12 +296,8 @@ class Performer:
         return facts(atoms, self.workspace.directory, self.blobs, self.secret_guard.hides)
 
     def _unchanged(self, effect: Effect) -> bool:
-        return unchanged(
-            effect.observed,
-            self.workspace.directory,
-            self.secret_guard.seen,
-            self.cancel,
-        )
+        place = self.workspace.directory
+        return unchanged(effect.observed, place, self.secret_guard.seen, self.cancel)
 
     # ---- validators ------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from typing import Any, Literal
 from spak import canon
 from spak.cancel import Cancelled
 from spak.errors import BugError, LedgerError, RunError, UserError
+from spak.kernel import permit
 from spak.kernel.gate import Judged
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
@@ -83,8 +84,9 @@ class Run:
         self.discarded: LedgerError | None = None
         """Why a snapshot of the run was not used when it was taken up."""
         self.performer = Performer(
-            host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm
-        )
+            host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm,
+            forbids=lambda effect, found: permit.forbids(self.rules, self.state, effect, found),
+        )  # fmt: skip
         self.listeners: list[Listener] = []
         self.begun: tuple[Record, ...] = ()
         """The records that a new run was created with, for who listens from then on."""

@@ -42,7 +42,6 @@ from spak.workspace.tree import (
     Node,
     Scanner,
     Tree,
-    at,
     content_at,
     differences,
     holds_secret,
@@ -80,6 +79,7 @@ class Workspace:
         self.quota: Quota | None = None  # what a step that has begun may bring it to
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
+        self._left: Node | None = None
         self._prepared = False
         self.travels = travels
 
@@ -140,14 +140,16 @@ class Workspace:
         with self._held("looking for changes") as fd:
             return differences(base, self._scan(fd, keep=False).root)
 
-    def existed(self, path: str) -> bool:
-        """Whether something was there at `begin`."""
-        return self._base is not None and at(self._base, path) is not None
+    @property
+    def step(self) -> tuple[Node, Node] | None:
+        """The trees before and after a step that was committed; None where it changed nothing."""
+        if self._state != "done" or not self._touched or self._base is None or self._left is None:
+            return None
+        return self._base, self._left
 
-    def before(self, path: str) -> bytes | None:
-        """What a file held at `begin`; None where there was none. Raises: RunError `workspace.object`."""
-        node = None if self._base is None else at(self._base, path)
-        return self._store.read(node.digest) if node is not None and node.kind == "f" else None
+    def content(self, digest: str) -> bytes:
+        """A content of either. Raises: RunError `workspace.object`."""
+        return self._store.read(digest)
 
     def lock(self, cancel: Cancel | None = None) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
@@ -227,7 +229,7 @@ class Workspace:
             tree = self._scan(fd)
             if tree.root is not base and tree.takes_rights and finish.strip(self._disk, fd, base, tree.root):
                 tree = self._scan(fd)
-            self._touched = []
+            self._touched, self._left = [], tree.root
             if tree.root is not base:
                 finish.drop_specials(self._disk, fd, base, tree.root)
                 self._touched = differences(base, tree.root)
