@@ -214,6 +214,16 @@ def test_some_of_the_paths() -> None:
     assert classes(some) == {"src/app/main.py": "ordinary"} and some.digest != found.digest
 
 
+def test_tests_that_made_the_check_pass_need_a_signature() -> None:
+    found = changed(BASE, {"src/app/main.py": "z\n", "tests/test_more.py": "x\n"})
+    found.require()
+    own = found.by_own_tests()
+    with pytest.raises(RunError, match="tests/test_more") as caught:
+        own.require(signed=found.digest)
+    assert caught.value.code == "door.unsigned" and classes(own)["src/app/main.py"] == "ordinary"
+    own.require(allowed=["tests/test_more.py"])
+
+
 def test_what_the_law_blocks_does_not_leave() -> None:
     found = changed(BASE, {"src/app/main.py": "z\n"}, blocked=("No Check Ran",))
     with pytest.raises(RunError, match="No Check Ran") as caught:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 HELD = 4
 """The exit code where something waits for a person, as of a run that waits."""
-_CONFIRMED = ("runs", "checks")
-"""Classes that a person may confirm; those of tests wait where they made the check pass."""
 GOOD_FOR_MS = 600_000
 """For how long a signature is good."""
 
@@ -160,8 +158,7 @@ def bring_home(
         found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
         written = {path for path, _ in found.applied}
         refused = [one.path for one in leaving.refused if one.path in written]
-        named = (*leaving.unsigned, *(leaving.of(door.Class.CHECKS) if run.by_own_tests else ()))
-        runs = [one.path for one in named if one.path in written]
+        runs = [one.path for one in leaving.unsigned if one.path in written]
         found.held = refused + [path for path in runs if path not in allowed]
         if ask and not (check or refused or found.conflicts):
             _confirm(found)
@@ -294,7 +291,7 @@ def _looked(run: Path, ended: Ended) -> Leaving:
     known = redactor(chosen.llm).knowing(found_in(ended.folder, chosen.shown_secrets)[1])
     store = Store(run / "store", Disk())
     before, now = load(store, ended.before), load(store, ended.now)
-    return door.look(
+    found = door.look(
         before,
         now,
         store.read,
@@ -305,6 +302,7 @@ def _looked(run: Path, ended: Ended) -> Leaving:
         shown=chosen.shown_secrets,
         blocked=ended.blocked,
     )
+    return found.by_own_tests() if ended.by_own_tests else found
 
 
 def _tells_cases(folder: Path) -> bool:
@@ -389,9 +387,7 @@ def _confirm(found: Found) -> None:
         if not _yes(f"The run's own check says: {reason}. Apply all the same?"):
             return
     for path in found.held:
-        kind, why = found.kinds[path]
-        what = "may run by itself" if kind == "runs" else "is what made the check pass"
-        if not _yes(f"{path} {what} ({why}). Apply it?"):
+        if not _yes(f"{path} may run by itself ({found.kinds[path][1]}). Apply it?"):
             return
     found.held, found.blocked = [], ()
 
@@ -416,7 +412,7 @@ def _say(found: Found) -> None:
         say(f"  the law of the run says: {reason}")
     for path in found.held:
         kind, why = found.kinds[path]
-        say(f"  {'waits' if kind in _CONFIRMED else 'refused'}  {path}: {kind}, {why}")
+        say(f"  {'waits' if kind == 'runs' else 'refused'}  {path}: {kind}, {why}")
     for path, why in found.conflicts:
         say(f"  conflict  {path}: {why}")
     for path, how in found.applied if found.checked or not found.code else ():
@@ -451,7 +447,7 @@ def _next(found: Found) -> str:
         return (
             f"mend what the check says, or take the files all the same at a terminal: spak apply {found.run}"
         )
-    if any(found.kinds[path][0] not in _CONFIRMED for path in found.held):
+    if any(found.kinds[path][0] != "runs" for path in found.held):
         return (
             f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
         )

@@ -99,6 +99,13 @@ class Leaving:
         """The same for some of the paths."""
         return replace(self, changes=tuple(one for one in self.changes if keep(one.path)))
 
+    def by_own_tests(self) -> Leaving:
+        """The same of a run whose check passes with what it changed of its tests alone: these need a
+        signature that names them, as what runs by itself does."""
+        why = "a test, and with those of the beginning the check fails"
+        tests = {one.path: replace(one, of=Class.RUNS, reason=why) for one in self.of(Class.CHECKS)}
+        return replace(self, changes=tuple(tests.get(one.path, one) for one in self.changes))
+
     def require(self, signed: str = "", allowed: Collection[str] = ()) -> None:
         """Nothing, unless something must not leave. `signed` is the digest that a person signed, `allowed`
         are paths of class runs that one named.

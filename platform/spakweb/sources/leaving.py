@@ -16,6 +16,7 @@ from spak.kernel.replay import Replay
 from spak.kernel.situation import NO_CHECK, blocked
 from spak.repository.ignoring import new_and_ignored
 from spak.runner.views.quality import judges
+from spak.runner.views.run_json import by_own_tests
 from spak.secrets import values as secret_values
 from spak.secrets.redact import Redactor
 from spak.workspace.tree import at, load, secret_files
@@ -40,7 +41,9 @@ def of(run: Run) -> Leaving:
 
 def by_law(run: Run) -> Leaving:
     """The same, with why nothing of it may leave as a commit, which takes its whole ledger to tell."""
-    return replace(of(run), blocked=_blocked(run.key, run.count))
+    reasons, own_tests = _said(run.key, run.count)
+    found = replace(of(run), blocked=reasons)
+    return found.by_own_tests() if own_tests else found
 
 
 @lru_cache(maxsize=16)
@@ -63,8 +66,9 @@ def _leaving(key: str, before: str, now: str) -> Leaving:
 
 
 @lru_cache(maxsize=256)
-def _blocked(key: str, count: int) -> tuple[str, ...]:
-    """What its law says after so many records, and that nothing judged the very files that it ended with."""
+def _said(key: str, count: int) -> tuple[tuple[str, ...], bool]:
+    """What its law says after so many records, and that nothing judged the very files that it ended with;
+    and whether its check passes with its own tests alone."""
     replayed, judged = Replay(), ""
     for record, _ in DatabaseLedgers().reader(key).read():
         replayed.feed(record)
@@ -72,7 +76,8 @@ def _blocked(key: str, count: int) -> tuple[str, ...]:
             judged = replayed.state.r3
     replayed.finish()
     reasons = () if replayed.rules is None else blocked(replayed.rules, replayed.state)
-    return (*reasons, *(() if judged == replayed.state.r3 else (NO_CHECK,)))
+    own_tests = by_own_tests(replayed.state)
+    return (*reasons, *(() if judged == replayed.state.r3 else (NO_CHECK,))), own_tests
 
 
 def must_fit(found: Leaving, signed: str = "") -> None:
