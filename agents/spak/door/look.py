@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -315,9 +316,9 @@ def _at(root: Node, path: str) -> Node | None:
 def _twins(root: Node) -> frozenset[str]:
     """Files at which, or at a folder above which, two names differ by the case of letters only."""
     found: set[str] = set()
-    folded = [name.casefold() for name in root.children]
+    folded = Counter(map(str.casefold, root.children))
     for name, node in root.children.items():
-        if folded.count(name.casefold()) > 1:
+        if folded[name.casefold()] > 1:
             found.update(_leaves(node, name))
         elif node.kind == "d":
             found.update(f"{name}/{path}" for path in _twins(node))
