@@ -4,6 +4,7 @@ that a job could reach."""
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spak.errors import RunError, UsageError
+from spak.repository import git as repository
 from spak.workspace import Bounds, Copied, Wanted, Workspace
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
@@ -239,6 +241,21 @@ class TestFolder:
         done = copied()
         assert held(place) == {"a", "deep/b", "build/c"} and (place / "empty").is_dir()
         assert set(done.shown) == {"node_modules", "sub/.venv"} and done.left_out == ()
+
+    def test_where_there_is_no_git_a_repository_is_not_copied_and_a_folder_is(
+        self, source: Path, place: Path, copied: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        laid(source, {"a": "", ".env": ""})
+        for name in ("timeout", "prlimit"):
+            laid(tmp_path, {"bin/none": ""})
+            (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+        monkeypatch.setattr(repository, "PATH", str(tmp_path / "bin"))
+        copied()
+        assert held(place) == {"a", ".env"}
+        laid(source, {".git/HEAD": "ref: refs/heads/main\n", ".gitignore": ".env\n"})
+        with pytest.raises(RunError) as caught:
+            Workspace(tmp_path / "other/ws", tmp_path / "other/store").copy_in(source)
+        assert caught.value.code == "git.missing"
 
     def test_only_files_go_in_and_none_is_shared(self, source: Path, place: Path, copied: Copy) -> None:
         laid(source, {"a": "mine"})

@@ -32,6 +32,8 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 WRAPPER, LIMITER = "timeout", "prlimit"
 FULL = ("No space left", "Disk quota exceeded", "Out of diskspace")
 _FSIZE, _CPU = 128 + signal.SIGXFSZ, 128 + signal.SIGXCPU
+_NOT_FOUND = 127
+"""How the programs that bound a command end where it is not there."""
 _LATE = frozenset({124, _CPU, 128 + signal.SIGKILL})
 
 SETTINGS: Mapping[str, str] = {
@@ -173,6 +175,8 @@ class Git:
         status = status if status >= 0 else 128 - status
         if status in _LATE:
             return self._late()
+        if status == _NOT_FOUND:
+            return self._missing()
         if found := self._meant(status == _FSIZE, stderr):
             return found
         lines = [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:"))] or [""]

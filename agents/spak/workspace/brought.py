@@ -107,7 +107,8 @@ def _of_git(source: Path, wanted: Wanted) -> tuple[list[str], list[str]] | None:
         here = source.resolve()
         marks = ((place / GIT, place / GIT / "HEAD") for place in (here, *here.parents))
         broken = any(top.is_file() or head.exists() for top, head in marks)
-        if error.code == "git.failed" and _NO_REPOSITORY in error.message and not broken:
+        none = error.code == "git.missing" or (error.code == "git.failed" and _NO_REPOSITORY in error.message)
+        if none and not broken:
             return None
         raise
     if not found[0] and not wanted.only and not (source / GIT).exists() and any(source.iterdir()):
