@@ -271,5 +271,6 @@ def _paths(said: Iterable[Said]) -> Iterator[str]:
     """What looks like the name of a file, also after an option's name."""
     for word in said:
         text = word.text.partition("=")[2] if word.text.startswith("-") else word.text
+        text = text.removeprefix("@")
         if text and text not in _DEVICES and _PATH.fullmatch(text) and "://" not in text:
             yield text
