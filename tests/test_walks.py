@@ -12,6 +12,7 @@ OTHERS = {
     "files/disk.py": "removes a tree of any depth",
     "files/scratch.py": "names of temporary folders, outside of any workspace",
     "files/walk.py": "the walker",
+    "sandbox/at_home.py": "looks at the user's own folder, for what is no file",
     "sandbox/quota.py": "counts the files of a workspace while a job writes them, nothing is opened",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
     "suites/model.py": "the folder of a case, hashed whole: every file and link counts",

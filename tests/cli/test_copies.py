@@ -84,6 +84,43 @@ print("there:", [name for name in ("gen", ".env", "node_modules/.cache/old") if 
 """
 
 
+TALKS = """
+import os, socket
+try:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect("node_modules/m/dev.sock")
+    print("connected")
+except OSError as error:
+    print("socket:", error.strerror)
+try:
+    os.open("node_modules/m/pipe", os.O_RDWR)
+    print("opened")
+except OSError as error:
+    print("pipe:", error.strerror)
+"""
+
+
+@pytest.mark.parametrize("become", [nothing, ordinary], ids=["as_started", "ordinary_user"])
+def test_nobody_who_listens_in_what_is_shown_is_reached(
+    open_folder: Path, become: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = laid(open_folder / "project")
+    os.mkfifo(source / "node_modules/m/pipe")
+    monkeypatch.chdir(source / "node_modules/m")
+    spec = program(open_folder, TALKS)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("dev.sock")
+        listening.listen()
+        for name in ("dev.sock", "pipe"):
+            Path(name).chmod(0o777)
+        if become is ordinary:
+            given_to_ordinary(open_folder)
+        done = forked(open_folder, ("run", spec, "--workspace", "project", "--json"), before=become)
+    assert done.code == 0, done.err
+    assert "socket: " in out(open_folder) and "pipe: " in out(open_folder)
+    assert "opened" not in out(open_folder) and "connected" not in out(open_folder)
+
+
 @pytest.mark.parametrize("become", [nothing, ordinary], ids=["as_started", "ordinary_user"])
 def test_what_a_job_sees(open_folder: Path, become: Callable[[], None]) -> None:
     source = laid(open_folder / "project")

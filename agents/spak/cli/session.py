@@ -46,7 +46,7 @@ from spak.runner.views import causes
 from spak.runner.views.quality import judges
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
-from spak.sandbox.at_home import AtHome
+from spak.sandbox.at_home import AtHome, specials
 from spak.workspace import Copied, Workspace
 from spak.workspace.secret_files import walk
 
@@ -279,11 +279,12 @@ def _workspace(folder: Path, chosen: config.Settings) -> Workspace:
 
 def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:
     """The host for a run in a copy: its jobs find it also at the path of the folder that was copied, and see
-    what of that is only shown, without files of secrets."""
+    what of that is only shown, without files of secrets, sockets and pipes."""
     if copied is None or host.launcher is None:
         return host
     secret = (found for top in copied.shown for found in walk(Path(copied.source), top=top))
     masked = [path for path in secret if not any(fnmatchcase(path, one) for one in chosen.shown_secrets)]
+    masked += [path for top in copied.shown for path in specials(copied.source, top)]
     places = (place.directory, place.checkout.folder)
     launcher = AtHome(host.launcher, places, copied.source, copied.shown, copied.scratch, masked)
     return replace(host, launcher=launcher, hint=copied.hint)

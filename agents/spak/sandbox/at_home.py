@@ -7,7 +7,9 @@ so, and the folders that are only shown have their places in it. Jobs in other f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +28,7 @@ class AtHome:
         scratch: Sequence[str] = (),
         masked: Sequence[str] = (),
     ) -> None:
-        """`masked` are the files of secrets in what is shown."""
+        """`masked` are the files of secrets in what is shown, its sockets and its pipes."""
         self.entry = inner.entry
         self._inner, self._home = inner, home
         self._workspaces = tuple(place.resolve() for place in workspaces)
@@ -46,3 +48,14 @@ class AtHome:
             return job
         masked = (*job.masked, *self._masked)
         return replace(job, home=self._home, shown=self._shown, scratch=self._scratch, masked=masked)
+
+
+def specials(home: str, top: str) -> Iterator[str]:
+    """Sockets, pipes and devices in a folder that is shown, by their paths below `home`: a read-only mount
+    keeps nobody from talking to whoever listens there."""
+    with suppress(OSError), os.scandir(f"{home}/{top}") as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from specials(home, f"{top}/{entry.name}")
+            elif not (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                yield f"{top}/{entry.name}"

@@ -172,7 +172,7 @@ def masks(job: Job) -> list[tuple[str, bool]]:
             mode = place_of(job, name).stat(follow_symlinks=False).st_mode
         except OSError:
             continue
-        if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+        if not stat.S_ISLNK(mode):
             found.append((name, stat.S_ISDIR(mode)))
     return found
 
