@@ -43,14 +43,13 @@ EXPECTED = "".join(WORDS)
 COMMITS = r"""AGENT Commits LEVEL 4 {
   START -> grow
   TASK grow {
-    step script: tool.write_file { path: "grow.py" content: "import os\nopen('half', 'w').write('x')\nos.makedirs('sub/.git/hooks')\nopen('sub/.git/hooks/post-commit', 'w').write('x')\n" }
+    step script: tool.write_file { path: "grow.py" content: "import os\nopen('half', 'w').write('x')\nos.makedirs('sub')\nos.kill(os.getpid(), 9)\n" }
     step undone: tool.run { cmd: "python3 grow.py" }
     NEXT { fail -> edit, success -> edit }
   }
   TASK edit {
-    step make: tool.run { cmd: "git init -q -b main" }
     step write: tool.write_file { path: "a.py" content: "A = 1\n" }
-    VALIDATOR Linter { tool: "ruff" }
+    VALIDATOR Command { cmd: "true" }
     NEXT { success -> keep }
   }
   TASK keep {
@@ -366,7 +365,7 @@ def in_folder(folder: Path, spec: str) -> list[str]:
         log = (folder / "log").read_text()
         return [] if log == EXPECTED else [f"effects in the workspace: {log!r}"]
     line = ["git", "-c", "safe.directory=*", "rev-list", "--all", "--reflog"]
-    commits = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+    commits = subprocess.run(line, cwd=folder.parent / "store/git", capture_output=True, text=True, check=True).stdout.split()
     found = [] if len(commits) == 1 else [f"commits: {commits}"]
     return found + [f"{name} was not undone" for name in ("half", "sub") if (folder / name).exists()]
 
