@@ -365,7 +365,8 @@ def in_folder(folder: Path, spec: str) -> list[str]:
         log = (folder / "log").read_text()
         return [] if log == EXPECTED else [f"effects in the workspace: {log!r}"]
     line = ["git", "-c", "safe.directory=*", "rev-list", "--all", "--reflog"]
-    commits = subprocess.run(line, cwd=folder.parent / "store/git", capture_output=True, text=True, check=True).stdout.split()
+    place = folder.parent / "store/git"
+    commits = subprocess.run(line, cwd=place, capture_output=True, text=True, check=True).stdout.split()
     found = [] if len(commits) == 1 else [f"commits: {commits}"]
     return found + [f"{name} was not undone" for name in ("half", "sub") if (folder / name).exists()]
 
