@@ -38,6 +38,7 @@ SLOW = TIDY.replace(
     '["rm", "-r", "old"]',
     "[\"python\", \"-c\", \"import time; time.sleep(3); open('ran', 'a').write('x')\"]",
 )
+ASK = 'POLICY """forbidden(A) :- tool(A, /run), !approved(A)."""'
 OVERRIDE = 'POLICY """forbidden(A) :- tool(A, /run), !admin_override(A, _)."""'
 
 Spak = Callable[..., Done]
@@ -61,7 +62,7 @@ def keys(spak: Spak, tmp_path: Path) -> Path:
 
 
 def start(spak: Spak, folder: Path, text: str = TIDY, policy: str = "") -> Any:
-    (folder / "tidy.spak").write_text(text.replace("POLICY_HERE", policy))
+    (folder / "tidy.spak").write_text(text.replace("POLICY_HERE", policy or ASK))
     return spak("run", "tidy.spak", "--json", "--seed", "7")
 
 
@@ -120,11 +121,11 @@ def test_a_no_refuses(waits: Any, spak: Spak, runs: Path) -> None:
 def test_without_APPROVALS_it_is_denied_at_once(spak: Spak, keys: Path, tmp_path: Path) -> None:
     for setting in ("", "CONFIG { APPROVALS deny }"):
         done = start(spak, tmp_path, TIDY.replace("CONFIG { APPROVALS ask }", setting))
-        assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.denied"])
+        assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
 
 
 def test_what_no_signature_would_permit_is_denied_at_once(spak: Spak, keys: Path, tmp_path: Path) -> None:
-    done = start(spak, tmp_path, TIDY.replace('["rm", "-r", "old"]', '["rm", "-r", "/etc"]'))
+    done = start(spak, tmp_path, TIDY.replace('["rm", "-r", "old"]', '["ls"] working_dir: "/etc"'))
     assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
 
 
@@ -140,7 +141,7 @@ def test_two_people_release_and_one_person_twice_does_not(spak: Spak, tmp_path: 
     for name in ("alice", "bob"):
         with (tmp_path / "spak.toml").open("a") as file:
             file.write(spak("keys", "make", name, home=name).out)
-    (tmp_path / "rel.mg").write_text('release_command("touch").')
+    (tmp_path / "rel.mg").write_text('release_program("touch").')
     settings = (tmp_path / "spak.toml").read_text()
     (tmp_path / "spak.toml").write_text(f'[policy]\nlaw = ["spak:two_persons", "rel.mg"]\n{settings}')
     waits = start(spak, tmp_path, RELEASE)
@@ -160,7 +161,7 @@ def test_a_release_with_one_approver_is_refused_at_once(spak: Spak, tmp_path: Pa
     (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:two_persons", "rel.mg"]\n')
     with (tmp_path / "spak.toml").open("a") as file:
         file.write(spak("keys", "make", "alice").out)
-    (tmp_path / "rel.mg").write_text('release_command("touch").')
+    (tmp_path / "rel.mg").write_text('release_program("touch").')
     done = start(spak, tmp_path, RELEASE)
     assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
 

