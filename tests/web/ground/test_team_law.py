@@ -27,8 +27,8 @@ from spakweb.teams.actions import set_rules
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
-PUSH = 'task A { step s: tool.run { cmd: "git push" } }\n'
-PERMITS = "permitted(A) :- tool(A, /run).\n"
+PUSH = 'task A { step s: tool.write_file { path: ".git/x" content: "" } }\n'
+PERMITS = "permitted(A) :- tool(A, /write_file).\n"
 OPERATOR = {"site.mg": 'forbidden(A) :- tool(A, /run), !ours(A).\nours(A) :- argument(A, "cmd", "ls").\n'}
 
 pytestmark = pytest.mark.django_db
