@@ -107,6 +107,7 @@ def test_a_reader_needs_no_lease_and_writes_nothing(ledgers: Ledgers) -> None:
     ledger = ledgers.create("r1", genesis())
     ledger.append([act(1)])
     digest = ledger.blobs.put(b"data")
+    ledger.blobs.flush()
     reader = ledgers.reader("r1")
     assert (reader.count, reader.head) == (2, ledger.head) and reader.blobs.get(digest) == b"data"
     ledger.append([act(2)])

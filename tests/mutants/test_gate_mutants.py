@@ -188,7 +188,7 @@ MUTANTS = [
         "kernel/gate.py",
         'if "cmd" in proposed.args:',
         "if False:",
-        f"{GATE}::test_what_a_validator_starts_is_judged_like_a_command_line",
+        f"{GATE}::test_what_a_validator_starts_is_known_to_the_law",
     ),
     Mutant(
         "any result answers a question about the world",

@@ -325,8 +325,7 @@ def test_an_engine_that_does_not_see_our_files_gets_the_notice_beside_the_worksp
     whole = docker_engine.container
 
     def container(*args: Any) -> dict[str, Any]:
-        notice = args[-1]
-        return whole(*args[:-1], Path(f"{notice}-gone") if notice == elsewhere else notice)
+        return whole(*(Path(f"{elsewhere}-gone") if one == elsewhere else one for one in args))
 
     monkeypatch.setattr(docker_engine, "container", container)
     monkeypatch.setattr(docker_warm.data, "path", lambda name: elsewhere)

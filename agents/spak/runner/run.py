@@ -196,11 +196,12 @@ class Run:
             self.keep_snapshot(LEAST)
         finally:
             self.performer.host.release()
-            self._put_aside()
             self.ledger.close()
+            self._put_aside()
 
     def _put_aside(self) -> None:
-        """The scratch repository out of the way; where somebody else works by now it is theirs."""
+        """The scratch repository out of the way, last of all: nothing comes between the end of a run and that
+        of its lease. Where somebody else works by now it is theirs."""
         with suppress(OSError, UserError), self.workspace.lock():
             self.performer.repositories.put_aside(ended=self.state.ended)
 
