@@ -236,7 +236,7 @@ def reopen(
     copied = Copied.read(folder)
     if about.get("in_place") and copied is None:
         raise RunError(
-            "run.in_place",
+            "workspace.in_place",
             f"run {name} worked in {about['in_place']} itself, as an older version began it",
             "start a new run: --in-place now copies the folder, and brings back what changed at each stop",
         )

@@ -26,8 +26,7 @@ from spakweb.worker import execute
 pytestmark = pytest.mark.django_db(transaction=True)
 DENIED = """\
 task Outside {
-  step take: tool.run { cmd: "cat /etc/passwd" }
-  success: exit_code(take) == 0
+  step take: tool.read_file { path: "/etc/passwd" }
 }
 """
 
