@@ -298,7 +298,8 @@ GAINS = {
 
 @pytest.mark.parametrize("name", GAINS)
 def test_nothing_is_gained(name: str, problem: Problem, workshop: Workshop, tmp_path: Path) -> None:
-    """Right answers, so it is measured; it takes no less time than honest work does."""
+    """Right answers, so it is measured; it takes no less time than honest work does. On a busy machine one
+    round of pairs says little: what is gained is gained in every one."""
     tmp_path.chmod(0o755)
     python = workshop.interpreter(toolchain())
     honest = source_in_python("tried", "", "HONEST")
@@ -307,8 +308,10 @@ def test_nothing_is_gained(name: str, problem: Problem, workshop: Workshop, tmp_
     other = Side(made, "incumbent", Script(python, honest), blame="incumbent")
     try:
         mine.check()
-        taken = compare(mine, other, {**DEFAULTS, "max_pairs": 2})
+        rounds = [compare(mine, other, {**DEFAULTS, "max_pairs": 2})]
+        while min(mine.times) <= 0.5 * min(other.times) and len(rounds) < 5:
+            rounds.append(compare(mine, other, {**DEFAULTS, "max_pairs": 2}))
     finally:
         mine.close()
         other.close()
-    assert taken and min(mine.times) > 0.5 * min(other.times)
+    assert all(rounds) and min(mine.times) > 0.5 * min(other.times)
