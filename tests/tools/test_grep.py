@@ -119,7 +119,8 @@ def test_the_facts_and_the_decision_follow_from_what_is_declared(how: str, tmp_p
         assert "unreadable" in {name for name, _ in facts(Action("new_tool", args), eyes)}
         assert decided(args) == "deny"
     assert decided({"at": "src/a.py"}) == "allow"
-    assert (decided({"at": "Makefile"}) == "allow") is (how in ("reads", "edits"))
+    assert decided({"at": "Makefile"}) == "allow"
+    assert (decided({"at": ".git/config"}) == "allow") is (how == "reads")
 
 
 @pytest.mark.parametrize("how", ["runs", "host", "tracks"])
