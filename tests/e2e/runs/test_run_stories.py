@@ -52,7 +52,7 @@ print("second", flush=True)
 until("go")
 print("last")
 """ }
-  step build: tool.run { cmd: "python slow.py" }
+  step build: tool.run { cmd: "python slow.py" timeout_s: 600 }
   success: exit_code(build) == 0
 }
 '''
