@@ -38,7 +38,7 @@ MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 ON_REQUEST = {"peers": 7200.0, "strategies": 7200.0}
 """Modules that run only when named, since they install packages, and seconds that each may take."""
-LONGER = {"outer": 3600.0}
+LONGER = {"harm": 3600.0, "outer": 3600.0}
 """Seconds of modules that run with all and take longer than the others."""
 MOST_S, END_S = 900.0, 30.0
 """Of any other module: far more than one takes on a quiet machine; and how long it may take to end when told

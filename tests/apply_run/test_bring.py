@@ -296,3 +296,23 @@ def test_sides_that_agree_are_never_a_conflict(base: str, data: st.DataObject) -
     other = data.draw(texts)
     for sides in ((base, other, base), (base, base, other), (base, other, other)):
         assert joined(*map(file, sides)) == file(other)
+
+
+def test_what_is_taken_back_may_be_read_by_no_more_people_than_before(places: tuple[Path, Path]) -> None:
+    run, user = places
+    (user / "private").write_text("mine\n")
+    (user / "private").chmod(0o600)
+    (user / "turned").write_text("a file\n")
+    (user / "turned").chmod(0o640)
+    (user / "here").symlink_to("turned")
+    wanted = [
+        Change("here", link("turned"), file("a file by now\n")),
+        Change("private", file("mine\n"), GONE),
+        Change("turned", file("a file\n"), link("here")),
+    ]
+    with both(run, user) as (journal, folder):
+        done = bring(journal, folder, plan(folder, wanted), {})
+        assert done is not None and not stat.S_IMODE((user / "here").lstat().st_mode) & 0o022
+        bring(journal, folder, plan(folder, undo(journal, journal.standing()[-1])), {}, done.number)
+    modes = {path: stat.S_IMODE((user / path).lstat().st_mode) for path in ("private", "turned")}
+    assert modes == {"private": 0o600, "turned": 0o640} and (user / "here").is_symlink()

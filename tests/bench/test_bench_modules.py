@@ -26,8 +26,9 @@ UNREPORTED = {
     "seed 000: perplexity of generated code (target: low)",
     "door: commits of healthchecks held",
     "door: commits of httpx held",
+    "harm in docker",
 }
-"""Figures that recorded answers do not have, and those of lists that are not in the repository."""
+"""Figures that recorded answers do not have, of lists that are not in the repository, or of an engine."""
 PRINTED = [
     ("docs/sandbox.md", r"One MiB of output with 20 values takes (\d+) ms", "redaction", "1 MiB of a log"),
     ("docs/sandbox.md", r"this repository ([\d.]+) % are held", "door", "of this repository"),

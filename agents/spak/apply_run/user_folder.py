@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +33,8 @@ class Thing:
     kind: Kind = ""
     digest: str = ""
     executable: bool = False
+    mode: int = field(default=0, compare=False)
+    """Permission bits of a file of the folder, for when it is put back; 0 where they are not known."""
 
 
 NOTHING = Thing()
@@ -69,7 +71,8 @@ class UserFolder:
                     return OTHER, b""
                 with os.fdopen(self._disk.open_file(name, at), "rb") as file:
                     data = file.read()
-                return Thing("f", canon.digest(data), bool(found.st_mode & 0o100)), data
+                mode = stat.S_IMODE(found.st_mode) & 0o777
+                return Thing("f", canon.digest(data), bool(mode & 0o100), mode), data
         except FileNotFoundError:
             return NOTHING, b""
         except OSError as error:
@@ -91,7 +94,7 @@ class UserFolder:
                 fd = self._disk.create(ASIDE, at)
                 try:
                     self._disk.write(fd, data)
-                    self._disk.own(fd, self._mode(name, at, executable=thing.executable))
+                    self._disk.own(fd, self._mode(name, at, thing))
                 finally:
                     os.close(fd)
             try:
@@ -109,16 +112,19 @@ class UserFolder:
         """What was put is durable after this."""
         self._disk.sync_all(self.fd)
 
-    def _mode(self, name: str, at: int, *, executable: bool) -> int:
-        """Permission bits: those of the file that stood there, else as `umask` gives them."""
-        try:
-            mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode) & 0o777
-        except FileNotFoundError:
+    def _mode(self, name: str, at: int, thing: Thing) -> int:
+        """Permission bits: those of the file that stands there, else those that it had, else as `umask` gives
+        them. What a link has says nothing."""
+        found = 0
+        with suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+        mode = stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else thing.mode
+        if not stat.S_ISREG(found) and not mode:
             mask = os.umask(0o077)
             os.umask(mask)
             mode = 0o666 & ~mask
         runs = (mode & 0o444) >> 2
-        return mode | runs if executable else mode & ~0o111
+        return mode | runs if thing.executable else mode & ~0o111
 
     def _remove(self, path: str) -> None:
         """Take away what stands there, and the folders on the way that are empty then."""
