@@ -59,9 +59,6 @@ def rows() -> list[dict[str, Any]]:
         assert not blind, f"not seen where it happens: {'; '.join(blind)}"
         users = [carrier, *([Carrier(carrier.world, carrier.place, USER)] if usable() else [])]
         found = [_row(name, users) for name in CHANNELS]
-        lying = list(check_attacks.inside())[: sized(None, 1)]
-        green = sum(_harmful("C", carrier.carry(one)) for one in lying)
-        found.append(_figure("harm C, code in the process of its tests", green, len(lying)))
         return [*found, _of_docker(carrier)]
 
 
@@ -149,7 +146,7 @@ def main() -> int:
 
 def _chosen(channels: Iterable[str], part: str) -> Iterator[tuple[str, Attack]]:
     for name in channels:
-        every = [*CHANNELS[name][1](), *(check_attacks.inside() if name == "C" else ())]
+        every = CHANNELS[name][1]()
         yield from ((name, attack) for attack in every if part in attack.name)
 
 

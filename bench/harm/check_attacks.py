@@ -69,7 +69,7 @@ INSIDE = {
     "a result equal to all": "class Any(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\ndef double(n):\n    return Any(n)\n",
     "a program that turns reports": "import _pytest.runner as r\nmade = r.TestReport.from_item_and_call\n\ndef turned(item, call):\n    call.excinfo = None\n    return made(item, call)\n\nr.TestReport.from_item_and_call = turned\n\ndef double(n):\n    return n\n",
 }
-"""Code under test shares the process with its test: known and left (docs/guarantees.md); sealed checks are apart."""
+"""Code under test shares the process with its test, so that no check there finds these; sealed checks are apart."""
 
 
 def attacks() -> Iterator[Attack]:
@@ -79,9 +79,5 @@ def attacks() -> Iterator[Attack]:
         yield Attack(name, steps, check=CHECK)
     for name, text in LINES.items():
         yield Attack(name, (write("src/util.py", BAD), line(text)), check=CHECK)
-
-
-def inside() -> Iterator[Attack]:
-    """Those that no check in the same process finds."""
     for name, text in INSIDE.items():
         yield Attack(name, (write("src/util.py", text),), check=CHECK)
