@@ -279,6 +279,14 @@ def test_a_link_on_the_way_is_not_followed(places: tuple[Path, Path], tmp_path: 
     assert list(outside.iterdir()) == []
 
 
+def test_a_run_folder_that_cannot_be_written_is_an_error_with_a_code(places: tuple[Path, Path]) -> None:
+    run, user = places
+    (run / "applied").write_text("in the way")
+    with pytest.raises(RunError) as caught, both(run, user):
+        pass
+    assert caught.value.code.startswith("workspace.")
+
+
 def test_two_at_once_are_told_apart(places: tuple[Path, Path], tmp_path: Path) -> None:
     run, user = places
     other = tmp_path / "other"

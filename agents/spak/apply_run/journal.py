@@ -23,7 +23,7 @@ from spak import canon
 from spak.apply_run.three_way import Side
 from spak.apply_run.user_folder import NOTHING, Thing
 from spak.errors import RunError
-from spak.files.disk import Disk
+from spak.files.disk import Disk, typed
 from spak.ledger.private import make_folder
 from spak.workspace.store import Store
 
@@ -74,10 +74,11 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises: RunError `apply.busy`."""
-        if not self._folder.is_dir():
-            make_folder(self._folder)
-        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Raises: RunError `apply.busy`, `workspace.*` where the run's folder cannot be written."""
+        with typed("opening the journal of what is applied"):
+            if not self._folder.is_dir():
+                make_folder(self._folder)
+            fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             hold(fd, str(self._folder))
             self._store.look(write=True)

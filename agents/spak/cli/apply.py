@@ -444,9 +444,7 @@ def _say(found: Found) -> None:
 def _next(found: Found) -> str:
     """What a person does about what is held."""
     if found.blocked:
-        return (
-            f"mend what the check says, or take the files all the same at a terminal: spak apply {found.run}"
-        )
+        return f"fix what the check reports, or take the files anyway at a terminal: spak apply {found.run}"
     if any(found.kinds[path][0] != "runs" for path in found.held):
         return (
             f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"

@@ -114,7 +114,7 @@ class Leaving:
         Raises: RunError `door.blocked`, `door.secret`, `door.odd`, `door.unsigned`.
         """
         if self.blocked:
-            raise RunError("door.blocked", f"nothing leaves: {self.blocked[0]}", "mend it, then try again")
+            raise RunError("door.blocked", f"nothing leaves: {self.blocked[0]}", "fix it, then try again")
         for of, code, hint in _REFUSALS:
             if found := self.of(of):
                 what = f"{found[0].shown}: {found[0].reason}{_more(found)}"
