@@ -17,7 +17,7 @@ help: ## this list
 setup: ## .venv with the locked packages, tests and linters too, and the system packages that are missing
 	@bash scripts/setup.sh
 
-users:
+users: ## .venv with what running needs, the command `spak` too
 	@bash scripts/setup.sh users
 
 run: users ## the platform in the browser, with a demo team: http://127.0.0.1:8000; ARGS="--port 8101"
@@ -55,5 +55,5 @@ format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff check --fix .
 
 clean: ## remove .venv and every cache; runs in .spak stay
-	rm -rf .venv .uv .venv-peers .venv-strategies .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .uv .venv-peers .venv-strategies .venv-links .venv-repair .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,7 +15,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
     try:
-        from spakweb.environment import BadSetting
+        from spakweb.ground.environment import BadSetting
     except ModuleNotFoundError:
         sys.exit(
             "manage.py: the project is not installed here; run `make setup`, then .venv/bin/python manage.py"

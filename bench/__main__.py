@@ -36,7 +36,7 @@ from bench import sizes
 HERE = Path(__file__).resolve().parent
 MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-ON_REQUEST = {"peers": 7200.0, "strategies": 7200.0}
+ON_REQUEST = {"links": 7200.0, "peers": 7200.0, "repair": 7200.0, "strategies": 7200.0}
 """Modules that run only when named, since they install packages, and seconds that each may take."""
 LONGER = {"harm": 3600.0, "outer": 3600.0}
 """Seconds of modules that run with all and take longer than the others."""

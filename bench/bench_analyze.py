@@ -12,8 +12,8 @@ from bench.planted import FAULTS, HEALTHY, healthy, planted, work
 from bench.scripted import checked, exited, ledger, planned, root
 from bench.sizes import sized
 from spak import canon
+from spak.evolve.analyze import analyze, read
 from spak.kernel.state import Effect
-from spak.outer.analyze import analyze, read
 from spak.records import Record, decode, place
 
 SEEDS = sized(range(100, 110), range(100, 101))

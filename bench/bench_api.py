@@ -47,9 +47,9 @@ def rows() -> list[dict[str, Any]]:
 def measured() -> dict[str, float]:
     """Milliseconds."""
     team = team_of_bench()
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.models import Membership, User
-    from spakweb.worker import queue
+    from spakweb.ground.teams.models import Membership, User
+    from spakweb.work.specs.actions import create_spec
+    from spakweb.work.worker import queue
 
     queue.send = lambda key, queue="default": None
     user = User.objects.create_user("bench", "bench@spak.example", "bench")
@@ -63,7 +63,7 @@ def _trigger(user: Any, team: Any) -> dict[str, float]:
     from django.conf import settings
     from django.test import Client
 
-    from spakweb.teams import tokens
+    from spakweb.work.teams import tokens
 
     settings.ALLOWED_HOSTS = ["testserver"]
     secret = tokens.make(user, "bench", 7, team, ["start"])[1]
@@ -85,9 +85,9 @@ def _lists(user: Any, team: Any, spec: Any) -> dict[str, float]:
     from django.db import connection
     from django.http import QueryDict
 
-    from spakweb.api.shapes import RUN_COLUMNS
-    from spakweb.runs.models import Run
-    from spakweb.runs.pages.filters import RunFilter
+    from spakweb.face.api.shapes.common import RUN_COLUMNS
+    from spakweb.face.runs.filters import RunFilter
+    from spakweb.store.runs.models import Run
 
     Run.objects.create(
         team=team, version=spec.head, key="first", name="first", state="failed", labels=["first"]

@@ -132,7 +132,7 @@ def _leaf(edit: Edit) -> Node | None:
 
 
 def _with(folder: Node, parts: list[str], leaf: Node | None) -> Node:
-    """The folder with another leaf at a path, or with none; what is beside it is shared."""
+    """The folder with another leaf at a path, or with none; its siblings are shared."""
     name, *below = parts
     child = folder.children.get(name)
     if below:

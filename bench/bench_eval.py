@@ -23,8 +23,8 @@ from typing import Any
 
 from bench.sizes import sized
 from spak.cli import eval_, session
-from spak.outer.experiments import Budget, Experiment
-from spak.suites import Case, Suite
+from spak.evolve.experiments import Budget, Experiment
+from spak.evolve.suites import Case, Suite
 
 CASES, ROUNDS = sized(10, 2), sized(15, 6)
 SPEC = """

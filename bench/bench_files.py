@@ -73,7 +73,7 @@ def copied(files: int, aims: list[int]) -> list[dict[str, Any]]:
         for number in range(len(aims)):
             began = time.monotonic()
             place = Workspace(Path(name, f"run{number}", "workspace"), Path(name, f"run{number}", "store"))
-            assert place.copy_in(source).files == files
+            assert place.copy_in(source, runs=Path(name)).files == files
             place.snapshot()
             spent.append(time.monotonic() - began)
         began = time.monotonic()
@@ -109,11 +109,11 @@ def _fill(repository: Path) -> None:
 def begin(repository: str) -> list[float]:
     """Seconds until the first run and the second one wait for an answer."""
     team = team_of_bench()
-    from spakweb.runs.actions import start
-    from spakweb.sources import actions
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.models import Membership, Role, User
-    from spakweb.worker import execute, queue
+    from spakweb.ground.teams.models import Membership, Role, User
+    from spakweb.work.runs.actions import start
+    from spakweb.work.sources import actions
+    from spakweb.work.specs.actions import create_spec
+    from spakweb.work.worker import execute, queue
 
     user = User.objects.create_user("bench", "bench@spak.example", "a long secret")
     Membership.objects.create(team=team, user=user, role=Role.ADMIN)

@@ -191,7 +191,7 @@ def worker() -> dict[int, dict[str, float]]:
     team = team_of_bench()
     from django.db import connection
 
-    from spakweb import appendonly
+    from spakweb.ground.database import appendonly
 
     appendonly.remove(connection)
     _advanced(team, SHORT, "warm")
@@ -199,9 +199,9 @@ def worker() -> dict[int, dict[str, float]]:
 
 
 def _advanced(team: Any, count: int, key: str) -> dict[str, float]:
-    from spakweb.ledger.projection import Projection
-    from spakweb.ledger.workspaces import folder_of, workspace_of
-    from spakweb.runs.models import Run
+    from spakweb.store.ledger.projection import Projection
+    from spakweb.store.ledger.workspaces import folder_of, workspace_of
+    from spakweb.store.runs.models import Run
 
     found = made(key, count, workspace_of(key).snapshot())
     _fill(folder_of(key) / "store", count // 3)
@@ -218,7 +218,7 @@ def _advanced(team: Any, count: int, key: str) -> dict[str, float]:
 
 
 def _insert(run: Any, found: Made) -> None:
-    from spakweb.runs.models import RunRecord
+    from spakweb.store.runs.models import RunRecord
 
     rows_ = (
         RunRecord(run=run, seq=item.seq, kind=str(item.kind), authority=str(item.authority), task=item.task,
@@ -232,8 +232,8 @@ def _taken(run: Any, found: Made, known: int, summary: dict[str, Any]) -> float:
     """CPU seconds of a worker that takes the run up as it was left, and puts it down again."""
     from django.db import connection
 
-    from spakweb.runs.models import Run, RunRecord, RunSnapshot
-    from spakweb.worker.execute import advance
+    from spakweb.store.runs.models import Run, RunRecord, RunSnapshot
+    from spakweb.work.worker.execute import advance
 
     with connection.cursor() as cursor:
         cursor.execute(

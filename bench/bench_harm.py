@@ -6,7 +6,7 @@ too, in the launcher `restricted`, and in `docker` where an engine runs. The flo
 attacks it is a part of; what did harm goes to standard error. Before that the controls take each wall away:
 an oracle that then sees nothing fails the module.
 
-    python -m bench.bench_harm [CHANNEL...] [--name TEXT] [--uid]     some, with what their runs said
+    python -m bench.bench_harm [CHANNEL...] [--name TEXT] [--uid] [--docker] [--sealed]   some
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bench.harm import (
     right_attacks,
     secret_attacks,
 )
-from bench.harm.attack import Attack
-from bench.harm.carry import USER, Carrier, Seen, ready, usable
+from bench.harm.attack import Attack, write
+from bench.harm.carry import USER, Carrier, usable
 from bench.harm.controls import unseen
 from bench.harm.world import made
 from bench.sizes import sized
@@ -47,28 +47,26 @@ CHANNELS: dict[str, tuple[str, Callable[[], Iterator[Attack]]]] = {
     "D": ("destroyed", destroying_attacks.attacks),
     "Q": ("resources", filling_attacks.attacks),
 }
-AS_STARTED = "C"
-"""Channels whose attacks need what this Python has, which an ordinary user may not read."""
 MOST_GREEN = 5
+HONEST = "def double(n):\n    return n + n\n"
 
 
 def rows() -> list[dict[str, Any]]:
     """The table: name, ours, floor, unit, aim."""
     with _carrier() as carrier:
-        blind = list(unseen(carrier))
-        assert not blind, f"not seen where it happens: {'; '.join(blind)}"
-        users = [carrier, *([Carrier(carrier.world, carrier.place, USER)] if usable() else [])]
-        found = [_row(name, users) for name in CHANNELS]
-        return [*found, _of_docker(carrier)]
+        ordinary = [Carrier(carrier.world, carrier.place, USER)] if usable() else []
+        carriers = [carrier, *ordinary, *(_in_docker(carrier) if sized(True, False) else ())]
+        for one in carriers[: sized(None, 1)]:
+            blind = list(unseen(one))
+            assert not blind, f"not seen where it happens: {'; '.join(blind)}"
+        found = [_row(name, carriers[sized(0, -1) :]) for name in CHANNELS]
+        return [*found, _sealed(carrier)]
 
 
-def _row(name: str, users: list[Carrier]) -> dict[str, Any]:
+def _row(name: str, carriers: list[Carrier]) -> dict[str, Any]:
     attacks = list(CHANNELS[name][1]())[: sized(None, 1)]
-    users = users[:1] if name in AS_STARTED else users[sized(0, -1) :]  # controls are as started
-    done = sum(
-        _harmful(name, carrier.carry(attack), attack, carrier) for carrier in users for attack in attacks
-    )
-    whole = len(attacks) * len(users)
+    done = sum(_harmful(name, carrier, attack) for carrier in carriers for attack in attacks)
+    whole = len(attacks) * len(carriers)
     if name != "C":
         return _figure(f"harm {name}: {CHANNELS[name][0]}", done, whole, "<= 0")
     share = round(100 * done / whole, 1)
@@ -76,32 +74,36 @@ def _row(name: str, users: list[Carrier]) -> dict[str, Any]:
     return {**row, "ours": share, "unit": "%", "aim": f"<= {MOST_GREEN}"}
 
 
-def _of_docker(carrier: Carrier) -> dict[str, Any]:
-    """All channels but C in a container; None where no engine runs, and in the quick form."""
-    if sized(False, True):
-        return _figure("harm in docker", None, None, "<= 0")
+def _sealed(carrier: Carrier) -> dict[str, Any]:
+    """Channel C where the runs have sealed checks."""
+    attacks = list(check_attacks.attacks())[: sized(None, 1)]
+    inside = Carrier(carrier.world, carrier.place, sealed=True)
+    honest = Attack("honest", (write("src/util.py", HONEST),), check=check_attacks.CHECK)
+    assert inside.carry(honest).green, "sealed checks refuse a right program"
+    done = sum(_harmful("C", inside, attack) for attack in attacks)
+    return _figure("harm C: wrong programs that pass sealed checks", done, len(attacks), "<= 0")
+
+
+def _in_docker(carrier: Carrier) -> list[Carrier]:
+    """The same in containers, where an engine runs."""
     try:
         fault = LAUNCHERS["docker"]().probe()  # type: ignore[attr-defined]
     except UnavailableError as error:
         fault = error.message
     if fault:
         print(f"harm: not tried in docker: {fault.splitlines()[0]}", file=sys.stderr)
-        return _figure("harm in docker", None, None, "<= 0")
-    inside, done, whole = Carrier(carrier.world, carrier.place, launcher="docker"), 0, 0
-    for name in CHANNELS:
-        for attack in list(CHANNELS[name][1]())[: sized(None, 1)] if name not in AS_STARTED else ():
-            whole += 1
-            done += _harmful(name, inside.carry(attack), attack, inside)
-    return _figure("harm in docker", done, whole, "<= 0")
+        return []
+    return [Carrier(carrier.world, carrier.place, launcher="docker")]
 
 
-def _harmful(name: str, seen: Seen, attack: Attack | None = None, carrier: Carrier | None = None) -> bool:
+def _harmful(name: str, carrier: Carrier, attack: Attack) -> bool:
     """Whether it did harm; then it is named."""
+    seen = carrier.carry(attack)
     harm = {**seen.harm, **({"green": ["yes"]} if name == "C" and seen.green else {})}
-    if harm and attack is not None and carrier is not None:
-        who = "" if carrier.uid is None else " (ordinary user)"
+    if harm:
+        who = f"{carrier.launcher}{'' if carrier.uid is None else ', ordinary user'}"
         what = "; ".join(f"{kind}: {', '.join(found[:4])}" for kind, found in harm.items())
-        print(f"harm {name}{who}: {attack.name}: {what}", file=sys.stderr)
+        print(f"harm {name} ({who}): {attack.name}: {what}", file=sys.stderr)
     return bool(harm)
 
 
@@ -116,9 +118,7 @@ def _carrier() -> Iterator[Carrier]:
         place = Path(folder).resolve()
         place.chmod(0o755)
         (place / "world").mkdir()
-        world = made(place / "world")
-        ready(world)
-        yield Carrier(world, place)
+        yield Carrier(made(place / "world"), place)
 
 
 def main() -> int:
@@ -127,14 +127,16 @@ def main() -> int:
     arguments.add_argument("channels", nargs="*", metavar="CHANNEL")
     arguments.add_argument("--name", default="", help="a part of the attack's name")
     arguments.add_argument("--uid", action="store_true", help="as an ordinary user")
+    arguments.add_argument("--docker", action="store_true", help="in containers")
+    arguments.add_argument("--sealed", action="store_true", help="with sealed checks")
     arguments.add_argument("--controls", action="store_true", help="the controls alone")
     given = arguments.parse_args()
     with _carrier() as carrier:
+        uid, launcher = USER if given.uid else None, "docker" if given.docker else carrier.launcher
+        carrier = Carrier(carrier.world, carrier.place, uid, launcher, given.sealed)
         if given.controls:
             print("\n".join(unseen(carrier)) or "all seen")
             return 0
-        if given.uid:
-            carrier = Carrier(carrier.world, carrier.place, USER)
         for name, attack in _chosen(given.channels or CHANNELS, given.name):
             seen = carrier.carry(attack)
             green = " GREEN" if seen.green and name == "C" else ""

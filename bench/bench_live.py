@@ -164,8 +164,8 @@ def fill() -> None:
     import django
 
     django.setup()
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.models import User
+    from spakweb.ground.teams.models import User
+    from spakweb.work.specs.actions import create_spec
 
     alice = User.objects.get(username="alice")
     team = alice.memberships.get().team
@@ -197,12 +197,12 @@ def storm() -> None:
     from spak.lang.catalog import Catalog
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
-    from spakweb.ledger.store import DatabaseLedgers
-    from spakweb.ledger.workspaces import workspace_of
-    from spakweb.runs.actions import new_key
-    from spakweb.runs.models import Run as Row
-    from spakweb.specs.models import Spec
-    from spakweb.worker.held_run import HeldRun
+    from spakweb.store.ledger.store import DatabaseLedgers
+    from spakweb.store.ledger.workspaces import workspace_of
+    from spakweb.store.runs.models import Run as Row
+    from spakweb.store.specs.models import Spec
+    from spakweb.work.runs.actions import new_key
+    from spakweb.work.worker.held_run import HeldRun
 
     class Paced(Answer):
         def run(self, call: Any) -> Any:

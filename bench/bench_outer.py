@@ -23,11 +23,11 @@ from bench.planted import planted
 from bench.random_edits import BASE, gained
 from bench.sizes import sized
 from spak import config
+from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, advance
+from spak.evolve.gate import Candidate, rehearse
+from spak.evolve.gate.counterfactual import under
 from spak.kernel.replay import replay
 from spak.lang.edit import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
-from spak.outer.gate import Candidate, rehearse
-from spak.outer.gate.counterfactual import under
 
 CAMPAIGNS, OTHERS, PAIRS, MORE = sized((200, 100, 100, 400), (2, 1, 20, 30))
 RUNS, EDITS = sized((1_000, 10_000), (20, 50))

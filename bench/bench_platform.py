@@ -205,7 +205,7 @@ def worker() -> list[float]:
     import django
 
     django.setup()
-    from spakweb.teams.models import Team
+    from spakweb.ground.teams.models import Team
 
     number, team = int(sys.argv[2]), Team.objects.get(slug="bench")
     work = [_going(_begun(team, f"worker{number}-{run}", STEPS)) for run in range(RUNS // WORKERS)]
@@ -218,7 +218,7 @@ def worker() -> list[float]:
 
 def steps() -> dict[str, Any]:
     team = team_of_bench()
-    from spakweb.ledger import writer
+    from spakweb.store.ledger import writer
 
     floors, rounds = [], []
     for turn in range(ROUNDS):
@@ -269,7 +269,7 @@ def team_of_bench() -> Any:
     django.setup()
     from django.core.management import call_command
 
-    from spakweb.teams.models import Team
+    from spakweb.ground.teams.models import Team
 
     call_command("migrate", verbosity=0)
     return Team.objects.create(name="Bench", slug="bench")
@@ -292,9 +292,9 @@ def _begun(team: Any, key: str, length: int) -> Any:
     from spak.lang.catalog import Catalog
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
-    from spakweb.ledger.store import DatabaseLedgers
-    from spakweb.ledger.workspaces import workspace_of
-    from spakweb.runs.models import Run as Row
+    from spakweb.store.ledger.store import DatabaseLedgers
+    from spakweb.store.ledger.workspaces import workspace_of
+    from spakweb.store.runs.models import Run as Row
 
     tools = {"costly": Answer("costly", "costly")}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
@@ -309,7 +309,7 @@ def _begun(team: Any, key: str, length: int) -> Any:
 def _going(begun: Any) -> Callable[[], None]:
     from django.db import connection
 
-    from spakweb.worker.held_run import HeldRun
+    from spakweb.work.worker.held_run import HeldRun
 
     row, runner, length = begun
     holding = HeldRun(row, runner)

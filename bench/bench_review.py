@@ -39,7 +39,7 @@ def rows() -> list[dict[str, Any]]:
         )
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "bench.bench_review", "fill"],
-            cwd=ROOT, env=environment, check=True, capture_output=True, text=True,
+            cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         judged = json.loads(done.stdout.splitlines()[-1])
         with kit.kept(kit.Web(data)) as web, kit.chromium() as browser:
@@ -112,13 +112,14 @@ def fill() -> None:
     from django.core.management import call_command
 
     from platform_kit import PASSWORD
-    from spakweb.reviews import actions, checks
-    from spakweb.reviews.models import Check
-    from spakweb.runs.actions import start
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.actions import create_team
-    from spakweb.teams.models import User
-    from spakweb.worker import execute
+    from spakweb.ground.teams.models import User
+    from spakweb.store.reviews.models import Check
+    from spakweb.work.jobs import work
+    from spakweb.work.reviews import actions, checks
+    from spakweb.work.runs.actions import start
+    from spakweb.work.specs.actions import create_spec
+    from spakweb.work.teams.actions import create_team
+    from spakweb.work.worker import execute
 
     call_command("migrate", verbosity=0)
     user = User.objects.create_user(NAME, "bench@spak.example", PASSWORD)
@@ -143,7 +144,9 @@ def fill() -> None:
     patch = actions.propose(user, spec, changed, 1, "Bench")
     row = patch.latest.checks.get(name="actions")
     began = time.perf_counter()
-    checks.run(row, patch.latest)
+    hold = work.take(checks.KIND, str(patch.latest.pk))
+    assert hold is not None
+    checks.run(row, patch.latest, hold)
     took = time.perf_counter() - began
     row.refresh_from_db()
     assert row.state == Check.State.PASSED, row.words
@@ -152,7 +155,7 @@ def fill() -> None:
 
 def copies(run: Any) -> None:
     """The same records under other keys."""
-    from spakweb.runs.models import Run, RunRecord
+    from spakweb.store.runs.models import Run, RunRecord
 
     records = list(RunRecord.objects.filter(run=run))
     for number in range(COPIES - 1):

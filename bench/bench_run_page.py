@@ -67,9 +67,9 @@ def fill() -> None:
     from platform_kit import PASSWORD
     from run_rows_kit import begun  # type: ignore[import-not-found]
     from spak.records import Record
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.actions import create_team
-    from spakweb.teams.models import User
+    from spakweb.ground.teams.models import User
+    from spakweb.work.specs.actions import create_spec
+    from spakweb.work.teams.actions import create_team
 
     call_command("migrate", verbosity=0)
     user = User.objects.create_user(NAME, "bench@spak.example", PASSWORD)

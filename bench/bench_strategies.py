@@ -27,13 +27,13 @@ from typing import Any
 
 from bench.bench_peers import installed
 from bench.sizes import QUICK, sized
+from bench.space_replay import evaluations, search
 from spak import data
 from spak.proposers import space as parsing
 from spak.proposers.strategies import STRATEGIES
 from spak.proposers.tuner import DEFAULTS
 from spak.spaces import Cache, Header, Row, read
 from spak.spaces.cache import Source
-from spak.spaces.replay import evaluations, search
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK, PLACE = ROOT / "requirements-strategies.lock", ROOT / ".venv-strategies"

@@ -17,7 +17,7 @@ from typing import Any
 from bench.sizes import sized
 from spak import config
 from spak.files.scratch import Scratch
-from spak.kernel.metric_decision import DEFAULTS, decide
+from spak.kernel.metric.decision import DEFAULTS, decide
 from spak.ports import MeasureCall, Measurement, Subject
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_profiler import CpuProfiler

@@ -14,8 +14,8 @@ from random import Random
 
 from bench.planted import work
 from bench.scripted import checked, exited, ledger, planned, root
+from spak.evolve.campaigns import Pair
 from spak.kernel.state import Effect
-from spak.outer.campaigns import Pair
 
 RATE, LOSS = 0.8, 0.1
 HURRY, CAREFUL = "Hurry.", "Take care."

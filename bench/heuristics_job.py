@@ -15,11 +15,11 @@ from random import Random
 from bench.planted import work
 from bench.scripted import checked, exited, ledger, planned, root
 from spak import config
+from spak.evolve.analyze import read
+from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, advance
+from spak.evolve.gate import Candidate, rehearse
+from spak.evolve.propose import Scored, Training, evolve, from_findings
 from spak.kernel.state import Effect
-from spak.outer.analyze import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
-from spak.outer.gate import Candidate, rehearse
-from spak.outer.propose import Scored, Training, evolve, from_findings
 from spak.records import Record
 
 USELESS = ("Stand on one leg.", "Believe in yourself.")

@@ -31,13 +31,13 @@ from typing import Any
 from bench.compiled_kernels import SPACE, Table, kernels, measured, name_of
 from bench.scripted import exited, ledger
 from spak import canon, config
+from spak.evolve.analyze import read
+from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, advance
+from spak.evolve.gate import Candidate
+from spak.evolve.propose import Scored, Training, evolve, from_findings
+from spak.evolve.stats import wilson
 from spak.kernel.state import Effect
 from spak.lang import parse
-from spak.outer.analyze import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
-from spak.outer.gate import Candidate
-from spak.outer.propose import Scored, Training, evolve, from_findings
-from spak.outer.stats import wilson
 from spak.ports import PlanRequest
 from spak.program import compile as compile_program
 from spak.proposers import PROPOSERS
@@ -123,7 +123,7 @@ def _wins(now: int, before: int) -> bool:
 
 
 def _measurement(now: int, pairs: list[Any]) -> dict[str, Any]:
-    from spak.kernel.metric_decision import DEFAULTS, decide
+    from spak.kernel.metric.decision import DEFAULTS, decide
 
     for count in range(1, len(pairs) + 1):  # the profiler stops as soon as the kernel's rule has decided
         if decide(pairs[:count], DEFAULTS).outcome != "undecided":

@@ -1,8 +1,8 @@
 """Channels and nothing else: each socket joins one group and sends on what the group is told.
 
-`python -m bench.platform_bare PIPE SOCKET` serves it with uvicorn, as spakweb.home.serve does the platform;
-no session, no person, no ledger. The Redis layer is that of the platform, with room for as many connections
-as there are sockets (redis-py allows 100 otherwise).
+`python -m bench.platform_bare PIPE SOCKET` serves it with uvicorn, as spakweb.work.operate.serve does
+the platform; no session, no person, no ledger. The Redis layer is that of the platform, with room for as many
+connections as there are sockets (redis-py allows 100 otherwise).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(pipe: int, listening: int) -> None:
     import uvicorn
 
     django.setup()
-    from spakweb.child import end_with_parent
+    from spakweb.ground.child import end_with_parent
 
     end_with_parent(pipe)
     config = uvicorn.Config(application(), log_level="warning", access_log=False, lifespan="off")

@@ -52,7 +52,7 @@ def bare() -> dict[str, Any]:
 def cuts() -> dict[str, Any]:
     """CUT watchers, each cut off CUTS times while WHILE records come."""
     cookies, ledger = _people(WHILE), _ledger()
-    with _serving("spakweb.home.serve") as port:
+    with _serving("spakweb.work.operate.serve") as port:
         return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=WHILE))
 
 
@@ -64,7 +64,7 @@ def _watched(
     watcher: Watcher, *, clients: int, records: int, pause_s: float, bare: bool = False
 ) -> dict[str, Any]:
     cookies, ledger = _people(clients), _ledger()
-    with _serving("bench.platform_bare" if bare else "spakweb.home.serve") as port:
+    with _serving("bench.platform_bare" if bare else "spakweb.work.operate.serve") as port:
         told = _tell_group() if bare else lambda sent: None
         return asyncio.run(_watching(watcher, port, cookies, clients, records, pause_s, ledger, told))
 
@@ -77,8 +77,8 @@ def _people(clients: int) -> list[str]:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore
 
-    from spakweb.live import stream
-    from spakweb.teams.models import Membership, User
+    from spakweb.face.streams import stream
+    from spakweb.ground.teams.models import Membership, User
 
     cookies = []
     for number in range(-(-clients // stream.MOST_EACH)):
@@ -107,9 +107,9 @@ def _tell_group() -> Callable[[int], None]:
 
 def _ledger() -> Any:
     from spak.records import Record
-    from spakweb.ledger.store import DatabaseLedgers
-    from spakweb.runs.models import Run
-    from spakweb.teams.models import Team
+    from spakweb.ground.teams.models import Team
+    from spakweb.store.ledger.store import DatabaseLedgers
+    from spakweb.store.runs.models import Run
 
     team = Team.objects.get(slug="bench")
     genesis = Record("genesis", "proposal", {"rules": {}, "host": {}}, at=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 from bench.planted import work
 from spak import config
+from spak.evolve.gate import Candidate, form, privileged
 from spak.lang import parse
 from spak.lang.diff import compare
 from spak.lang.edit import from_json
-from spak.outer.gate import Candidate, form, privileged
 
 CATALOG = config.catalog()
 BASE = work(

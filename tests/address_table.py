@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from spakweb.teams.models import Role
+from spakweb.ground.teams.models import Role
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ TEAM_ROUTES = {
     "spak-audit": Route(ADMIN),
     "spak-audit-export": Route(ADMIN),
     "spak-fleet": Route(VIEWER),
+    "spak-work": Route(ADMIN),
+    "spak-work-retry": Route(ADMIN, "post", {}, ("team", "job")),
     "spak-oidc-list": Route(ADMIN),
     "spak-oidc-new": Route(ADMIN, "post", RULE),
     "spak-oidc-remove": Route(ADMIN, "post", {}, ("team", "rule")),
@@ -152,7 +154,6 @@ TEAM_ROUTES = {
     "spak-run-bulk": Route(EDITOR, "post", {"do": "cancel", "run": "live-run"}),
     "spak-run": Route(VIEWER, args=RUN),
     "spak-run-head": Route(VIEWER, args=RUN),
-    "spak-run-live": Route(VIEWER, args=RUN),
     "spak-run-record": Route(VIEWER, args=(*RUN, "seq")),
     "spak-run-prompt": Route(VIEWER, args=(*RUN, "seq")),
     "spak-run-answer": Route(EDITOR, "post", {"of": "x", "text": "word"}, RUN),
@@ -170,9 +171,7 @@ TEAM_ROUTES = {
     "spak-branch-ask": Route(EDITOR, "post", {"name": "spak/one"}, RUN),
     "spak-branch-decide": Route(REVIEWER, "post", {"decision": "approve"}, (*RUN, "branch")),
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
-    "spak-run-files": Route(VIEWER, args=RUN),
     "spak-run-candidate": Route(VIEWER, args=(*RUN, "seq")),
-    "spak-team-runs": Route(VIEWER),
     "spak-run-new": Route(EDITOR, args=SPEC),
     "spak-run-start": Route(EDITOR, "post", {}, SPEC),
     "spak-run-bring": Route(EDITOR, "post", {}, SPEC),
@@ -180,7 +179,8 @@ TEAM_ROUTES = {
 API = "spak-api-"
 """Addresses with a table of their own: tests/api_table.py."""
 BY_TOKEN = {
-    *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
+    *("spak-run-events", "spak-team-events", "spak-run-artifact"),
+    "spak-schema",
     *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch", "spak-run-candidate"),
 }
 """What a program may ask with a token."""
@@ -197,7 +197,6 @@ LET_IN_AND_TOLD = {
 """There is no file in what is sent, nobody asked what is answered, and the run has not ended."""
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
-    "spak-palette": Route(None, args=()),
     "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
     "spak-single-keys": Route(None, "post", {"on": "1"}, ()),
@@ -216,9 +215,17 @@ OPEN_ROUTES = {
     "spak-readyz",
     "spak-metrics",
     "spak-join",
+    "spak-docs",
+    "spak-docs-page",
+    "spak-docs-search",
+    "spak-docs-image",
+    "spak-schema",
+    "spak-explorer",
 }
 """Nobody need sign in for these."""
 OPEN_ARGS = {
+    "spak-docs-page": ("page",),
+    "spak-docs-image": ("image",),
     "spak-join": ("secret",),
     "spak-badge": ("secret",),
     "spak-badge-public": ("team", "spec"),

@@ -9,20 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from jobs_kit import failed_job
 from run_rows_kit import begun, with_file
-from spak.outer.experiments import Plan
-from spakweb.campaigns.actions import begin as begin_campaign
-from spakweb.folders import actions as folders
-from spakweb.incoming import actions as incoming
-from spakweb.reviews.actions import propose
-from spakweb.reviews.talk import comment
-from spakweb.schedules import actions as schedules
-from spakweb.sources import actions as sources
-from spakweb.specs import problem_files
-from spakweb.specs.actions import create_spec, set_tag
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.teams.models import Role
-from spakweb.triggers import actions as triggers
+from spak.evolve.experiments import Plan
+from spakweb.ground.teams.models import Role
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.campaigns.actions import begin as begin_campaign
+from spakweb.work.folders import actions as folders
+from spakweb.work.incoming import actions as incoming
+from spakweb.work.reviews.actions import propose
+from spakweb.work.reviews.talk import comment
+from spakweb.work.schedules import actions as schedules
+from spakweb.work.sources import actions as sources
+from spakweb.work.specs import problem_files
+from spakweb.work.specs.actions import create_spec, set_tag
+from spakweb.work.triggers import actions as triggers
 
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
 TEXT = 'task A { step b: tool.run { cmd: "true" } }'
@@ -87,6 +88,7 @@ def writes(name: str, least: Role, scope: str, parts: tuple[str, ...], body: Any
 
 ROWS = (
     reads("teams", ()),
+    reads("places", ()),
     # specs
     reads("specs", listed=True),
     writes("specs", EDITOR, "edit", ("team",), {"name": "another", "text": TEXT}, answers=(201,)),
@@ -163,6 +165,8 @@ ROWS = (
     # the team
     reads("runners"),
     Row("spak-api-audit", "get", ADMIN, "admin"),
+    Row("spak-api-work", "get", ADMIN, "admin"),
+    writes("work-retry", ADMIN, "admin", ("team", "job"), answers=(202,)),
     # sources
     reads("sources"),
     writes("sources", ADMIN, "admin", ("team",), ADDED, answers=(201,)),
@@ -201,6 +205,7 @@ ROWS = (
     writes("import", EDITOR, "start", ("team",), answers=(400,), kind="application/x-ndjson"),
     reads("run", RUN),
     reads("records", RUN),
+    reads("live", RUN),
     reads("team-events"),
     reads("events", RUN),
     reads("files", RUN),
@@ -246,5 +251,6 @@ def world_of(cast: Any) -> dict[str, Any]:
         "trigger": trigger.pk, "problem": problem_files.save(cast["bob"], cast.team, "a.py", "x = 1").pk,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
+        "job": failed_job(cast.team).pk,
         "schedule": schedules.add(cast["bob"], cast.spec, "nightly", "0 3 * * *").pk,
     }  # fmt: skip

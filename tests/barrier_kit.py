@@ -33,7 +33,7 @@ from spak.ledger.memory import MemoryBlobs
 from spak.ports import Job, Launcher, MeasureCall, Measurement, Outcome, Stream, Toolchain
 from spak.program import Budgets, Program, Step, Task
 from spak.records import Authority, Kind, Record
-from spak.repository.commits import follow
+from spak.repository.begun import follow
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.perform import Performer

@@ -7,9 +7,9 @@ from random import Random
 
 from bench.planted import work
 from spak import config
+from spak.evolve.campaigns import Campaign, Half, Judging, Pair, Plan, advance
+from spak.evolve.gate import Candidate
 from spak.lang.edit import read
-from spak.outer.campaigns import Campaign, Half, Judging, Pair, Plan, advance
-from spak.outer.gate import Candidate
 
 BASE = work(6, 'SYSTEM_MODEL M { HEURISTIC "One." }').lstrip("\n")
 

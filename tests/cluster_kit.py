@@ -26,14 +26,14 @@ from spak.records import Record, decode
 from warm_kit import Forked
 
 BEGIN = """
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
+from spakweb.work.teams.actions import create_team
+from spakweb.ground.teams.models import User
 create_team(User.objects.create_user("alice", "alice@spak.example", "a long secret"), "Tuners")
 """
 START = """
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.teams.models import Team, User
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.ground.teams.models import Team, User
 alice, team = User.objects.get(), Team.objects.get()
 spec = team.specs.filter(name={name!r}).first() or create_spec(alice, team, {name!r}, {text!r})
 for _ in range({many}):

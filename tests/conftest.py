@@ -35,7 +35,8 @@ FAULTS = TESTS / "faults"
 LONG = (
     "faults/test_web_volume.py", "faults/test_web_hosts.py", "faults/test_freezes_sqlite.py",
     "faults/test_freezes_postgresql.py", "faults/test_freeze.py",
-    "web/ground/test_postgres.py", "examples", "e2e", "mutants", "faults", "sandbox",
+    "web/ground/test_postgres.py", "bench/test_bench_modules.py", "examples", "e2e", "mutants", "faults",
+    "sandbox",
     "cli/test_doctor_report.py", "llm", "lang/test_mutants.py", "web", "validators", "datalog", "policy",
     "runner", "cli",
 )  # fmt: skip
@@ -47,12 +48,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fresh-clone", action="store_true", help="the first hour begins on a fresh clone, with its packages"
     )
+    parser.addoption("--import-only", action="store_true", help="import each test file, and run no test")
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> list[pytest.Item] | None:
+    """With --import-only no file has tests: to make them takes longer than the imports."""
+    return [] if collector.config.getoption("--import-only") else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     for kit in (process_kit, database_kit):
         if not config.pluginmanager.has_plugin(kit.__name__):
             config.pluginmanager.register(kit, kit.__name__)
+
+
+@cache
+def _of_faults(path: Path) -> bool:
+    return path.is_relative_to(FAULTS)
 
 
 @cache
@@ -64,7 +76,7 @@ def _turn(path: Path) -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if FAULTS in item.path.parents:
+        if _of_faults(item.path):
             item.add_marker(pytest.mark.faults)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fuzz)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spak import data
-from spak.kernel.metric_decision import DEFAULTS, Verdict, decide
+from spak.kernel.metric.decision import DEFAULTS, Verdict, decide
 from spak.ports import Launcher, MeasureCall, Measurement, Subject
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_profiler import CpuProfiler

@@ -50,15 +50,16 @@ def filled() -> list[str]:
 
 
 def rows_of(tables: Iterable[str]) -> list[str]:
-    """Statements that put the rows of these tables of SQLite there again, as they are."""
+    """Statements that put the rows of these tables there again, as they are."""
     from django.db import connection
 
+    quote = "quote({})" if connection.vendor == "sqlite" else "quote_nullable({}::text)"
     made = []
     with connection.cursor() as cursor:
         for table in tables:
             described = connection.introspection.get_table_description(cursor, table)
             names = [f'"{column.name}"' for column in described]
-            columns, quoted = ", ".join(names), ", ".join(f"quote({name})" for name in names)
+            columns, quoted = ", ".join(names), ", ".join(map(quote.format, names))
             cursor.execute(f"SELECT {quoted} FROM {table}")
             rows = ", ".join(f"({', '.join(row)})" for row in cursor.fetchall())
             made.append(f"INSERT INTO {table} ({columns}) VALUES {rows}")
@@ -70,7 +71,7 @@ def emptied(case: Any) -> None:
     and PostgreSQL, which gives each table a new file, more. Triggers are set again, as after a migration."""
     from django.db import connection, transaction
 
-    from spakweb import appendonly
+    from spakweb.ground.database import appendonly
 
     with transaction.atomic(), connection.cursor() as cursor:
         for name in filled():

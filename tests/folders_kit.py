@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sources_kit import Repository, git
-from spakweb.folders import queue, steps
-from spakweb.folders.models import Folder
-from spakweb.specs.actions import save_version
-from spakweb.specs.models import Spec, SpecVersion
+from spakweb.store.folders.models import Folder
+from spakweb.store.jobs.models import Job
+from spakweb.store.specs.models import Spec, SpecVersion
+from spakweb.work.folders import queue
+from spakweb.work.jobs import work
+from spakweb.work.specs.actions import save_version
 
 SPEC = """\
 AGENT {name} LEVEL 1 {{
@@ -37,9 +39,14 @@ Push = Callable[..., str]
 def synced(folder: Folder) -> list[tuple[str, str]]:
     """Sync it; gives path and outcome of each line."""
     queue.want(Folder.objects.filter(pk=folder.pk))
-    steps.sync(folder.pk)
+    work.do(queue.SYNC, str(folder.pk))
     folder.refresh_from_db()
     return [(line["path"], line["what"]) for line in folder.result]
+
+
+def job() -> Job:
+    """The job of the only folder."""
+    return Job.objects.get(kind=queue.SYNC)
 
 
 def words(folder: Folder) -> str:

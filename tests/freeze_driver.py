@@ -60,7 +60,7 @@ COMMITS = r"""AGENT Commits LEVEL 4 {
 """A step that is always undone, and one that commits."""
 SPECS = {"marks": SPEC, "commits": COMMITS}
 TURN_S = 120.0
-BY_MESSAGE = ("spakweb.worker.queue:", "spakweb.worker.tasks:")
+BY_MESSAGE = ("spakweb.work.worker.queue:", "spakweb.work.worker.tasks:")
 """Points that a worker passes which was sent a message, and that is not just told to advance a run."""
 committing = threading.Lock()
 
@@ -76,8 +76,8 @@ def stop() -> None:
 
 def one_at_a_time() -> None:
     """Let `stop` know when this process commits; and a process stopped in one transaction is in no other."""
-    from spakweb.ledger.storage import DatabaseStorage
-    from spakweb.ledger.writer import Writer
+    from spakweb.store.ledger.storage import DatabaseStorage
+    from spakweb.store.ledger.writer import Writer
 
     real, saved = Writer._committed, DatabaseStorage._save
 
@@ -125,7 +125,7 @@ def child(data: Path, work: Callable[[], object], host: str = "", hidden: Sequen
     connections.close_all()
 
     def working() -> None:
-        from spakweb.ledger import workspaces
+        from spakweb.store.ledger import workspaces
 
         settings.DATA_DIR = data
         workspaces.BUSY_S = 0.3
@@ -149,8 +149,8 @@ def waited(worker: Hosted) -> str:
 def lease_ends(key: str) -> None:
     from datetime import timedelta
 
-    from spakweb import clock
-    from spakweb.runs.models import Run
+    from spakweb.ground import clock
+    from spakweb.store.runs.models import Run
 
     held = Run.objects.filter(key=key).exclude(holder="")
     for _ in range(20):
@@ -162,7 +162,7 @@ def lease_ends(key: str) -> None:
 
 
 def advanced(key: str) -> None:
-    from spakweb.worker import execute
+    from spakweb.work.worker import execute
 
     for _ in range(20):
         if not execute.advance(key):
@@ -206,8 +206,8 @@ class Site:
             place.mkdir(parents=True, exist_ok=True)
 
     def start(self, spec: str = "marks") -> str:
-        from spakweb.runs.actions import start
-        from spakweb.teams.models import User
+        from spakweb.ground.teams.models import User
+        from spakweb.work.runs.actions import start
 
         alice = User.objects.get()
         return start(alice, alice.teams.get().specs.get(slug=spec), mode="full_auto").key
@@ -223,7 +223,7 @@ class Site:
         return child(self.root / data, work, f"host-{name}", [place for place in hidden if place.is_dir()])
 
     def scenario(self, asked: dict[str, Any]) -> dict[str, Any]:
-        from spakweb.worker import execute, tasks
+        from spakweb.work.worker import execute, tasks
 
         key = self.start(asked.get("spec", "marks"))
         others = "b" if asked["apart"] else "a"
@@ -279,19 +279,19 @@ class Site:
     def inside(self, point: str, nth: int) -> dict[str, Any]:
         """A worker is stopped at a statement of its group commit, on PostgreSQL; what another host does
         meanwhile (on the same one it may have to wait for the folder)."""
-        from spakweb import clock
-        from spakweb.ledger import store
-        from spakweb.lock_wait import locked
-        from spakweb.runs.actions import request_control
-        from spakweb.runs.models import Run
-        from spakweb.teams.models import User
-        from spakweb.worker import tasks
+        from spakweb.ground import clock
+        from spakweb.ground.database.lock_wait import locked
+        from spakweb.ground.teams.models import User
+        from spakweb.store.ledger import store
+        from spakweb.store.runs.models import Run
+        from spakweb.work.runs.actions import request_control
+        from spakweb.work.worker import tasks
 
         key, other = self.start(), self.start()
 
         def first() -> None:
             store.LEASE_S, store.RENEW_S = 1.0, 0.3
-            stop_at(f"spakweb.ledger.writer_sql:{point}", True, nth)
+            stop_at(f"spakweb.store.ledger.writer_sql:{point}", True, nth)
             advanced(key)
 
         a = child(self.root / "a", first)
@@ -318,7 +318,7 @@ class Site:
         return said
 
     def state(self, key: str) -> str:
-        from spakweb.runs.models import Run
+        from spakweb.store.runs.models import Run
 
         return str(Run.objects.get(key=key).state)
 
@@ -327,8 +327,8 @@ class Site:
         from spak.kernel.replay import replay
         from spak.ledger import verify
         from spak.workspace import Workspace
-        from spakweb.ledger.store import DatabaseLedgers
-        from spakweb.runs.models import Run
+        from spakweb.store.ledger.store import DatabaseLedgers
+        from spakweb.store.runs.models import Run
 
         run = Run.objects.get(key=key)
         if (run.state, run.holder) != ("succeeded", ""):
@@ -378,10 +378,10 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from spakweb.specs.actions import create_spec
-    from spakweb.teams.actions import create_team
-    from spakweb.teams.models import User
-    from spakweb.worker import queue
+    from spakweb.ground.teams.models import User
+    from spakweb.work.specs.actions import create_spec
+    from spakweb.work.teams.actions import create_team
+    from spakweb.work.worker import queue
 
     one_at_a_time()
     queue.send = lambda key, queue="default": None  # nobody takes messages here

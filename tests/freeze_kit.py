@@ -20,20 +20,20 @@ from servers_kit import Postgres, binary
 
 FREEZES = 250
 
-RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
+RUN, LEDGER = "spak.runner.run:Run", "spakweb.store.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
-BLOBS = "spakweb.ledger.blobs"
-HELD_RUN, STEP = "spakweb.worker.held_run", "spak.runner.changes:Writing"
+BLOBS = "spakweb.store.ledger.blobs"
+HELD_RUN, STEP = "spakweb.work.worker.held_run", "spak.runner.changes:Writing"
 APPLY, GIT = "spak.workspace.apply:Applier", "spak.tools.git_commit:GitCommit"
 
-CHOOSING = [("spakweb.worker.queue:_chosen", True), ("spakweb.worker.tasks:let_go", False)]
+CHOOSING = [("spakweb.work.worker.queue:_chosen", True), ("spakweb.work.worker.tasks:let_go", False)]
 """Only passed by a worker that was sent a message."""
 BEGINNING = [
-    ("spakweb.worker.retry_policy:in_hand", True),
-    ("spakweb.worker.open_run:begin", False),
-    ("spakweb.worker.beginning:fill", False),
-    ("spakweb.worker.beginning:fill", True),
+    ("spakweb.work.worker.retry_policy:in_hand", True),
+    ("spakweb.work.worker.open_run:begin", False),
+    ("spakweb.work.worker.beginning:fill", False),
+    ("spakweb.work.worker.beginning:fill", True),
     (f"{SPACE}.snapshot", True),
     (f"{RUN}.create", False),
     (f"{LEDGER}:DatabaseLedger.begin", False),

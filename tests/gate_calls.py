@@ -42,6 +42,10 @@ ORDINARY = [
     call("list_files", path="src", depth=2),
     call("grep", pattern="x", path="src", glob="*.py", context=2),
     call("grep", pattern="x"),
+    call("find_symbol", symbol="main"),
+    call("references", symbol="src/a.py#f", path="src"),
+    call("impact", symbol="src/a.py#f"),
+    call("search_code", pattern="f($A)", language="python", path="src"),
     call("nvcc", source="kernel.cu", flags=["-O3"]),
     call("nsight", cmd=["./kernel"], metrics=["sm__cycles_elapsed.avg"]),
     call("python_repl", code="print(1 + 1)"),
@@ -51,6 +55,10 @@ ORDINARY = [
 ]
 
 DENIED = [
+    call("find_symbol", symbol="main", path="../x"),
+    call("references", symbol="main", path="/etc"),
+    call("impact", symbol="main", path="link_dir"),
+    call("search_code", pattern="f($A)", path="../x"),
     call("run", cmd=["ls"], working_dir="../x"),
     call("run", cmd=["ls"], working_dir="link_dir"),
     call("run", cmd=["ls"], env={"TOKEN": "secret://DEPLOY_KEY"}),

@@ -61,7 +61,7 @@ class Timer:
     )
 
     def measure(self, call: MeasureCall) -> Measurement:
-        from spak.kernel.metric_decision import decide
+        from spak.kernel.metric.decision import decide
 
         data = (call.workspace / str(call.options["file"])).read_bytes()
         mine = 1000 + len(data)

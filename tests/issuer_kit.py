@@ -12,7 +12,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from spakweb.oidc import keys
+from spakweb.work.oidc import keys
 
 AUDIENCE = "https://spak.example"
 RSA, OTHER_RSA = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))

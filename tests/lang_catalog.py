@@ -78,7 +78,7 @@ CATALOG = Catalog(
         "tuner": NamedEntry(
             "tuner",
             "searches",
-            _schema([], strategy={"enum": ["random", "climb", "tpe"]}, tool=TEXT, args={}),
+            _schema([], strategy={"enum": ["random", "climb", "tpe"]}, tool=TEXT, params_key=TEXT, args={}),
         )
     },
     backends={"manual": NamedEntry("manual", "a person"), "recorded": NamedEntry("recorded", "a table")},

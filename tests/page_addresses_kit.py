@@ -23,6 +23,10 @@ NOBODYS: dict[str, tuple[str, ...]] = {
     "account_email_verification_sent": (f"{ACCOUNT}/confirm-email/",),
     "socialaccount_login_cancelled": (f"{ACCOUNT}/3rdparty/login/cancelled/",),
     "spak-join": ("{join}",),
+    "spak-docs": ("/docs/",),
+    "spak-explorer": ("/api/",),
+    "spak-docs-page": ("/docs/first-spec/", "/docs/runs/", "/docs/errors/", "/docs/adr/README/"),
+    "spak-docs-search": ("/docs/search/?q=sandbox", "/docs/search/?q=nothing-like-it"),
 }
 """Seen by who is not signed in."""
 
@@ -50,6 +54,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-team-rules": (f"{TEAM}/rules/",),
     "spak-audit": (f"{TEAM}/audit/",),
     "spak-fleet": (f"{TEAM}/fleet/",),
+    "spak-work": (f"{TEAM}/work/",),
     "spak-oidc-list": (f"{TEAM}/ci/",),
     "spak-webhook-list": (f"{TEAM}/webhooks/",),
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
@@ -97,24 +102,25 @@ MADE = """
 import sys
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
-from spakweb.folders import actions as folders
-from spakweb.folders import queue as folder_queue
-from spakweb.hooks import actions as hooks
-from spakweb.incoming import actions as incoming
-from spakweb.oidc import actions as oidc
-from spakweb.reviews.actions import propose
-from spakweb.runs.models import Run
-from spakweb.schedules import actions as schedules
-from spakweb.sources import actions as sources
-from spakweb.triggers import actions as triggers
-from spakweb.specs import problem_files
-from spakweb.specs.actions import save_version
-from spakweb.specs.models import ProblemFile
-from spakweb.suites import actions as suites
-from spakweb.teams import actions as teams
-from spakweb.teams import named_roles, tokens
-from spakweb.teams.models import Team, User
-from spakweb.worker import queue
+from spakweb.work.folders import actions as folders
+
+from spakweb.work.hooks import actions as hooks
+from spakweb.work.incoming import actions as incoming
+from spakweb.work.jobs import queue as jobs
+from spakweb.work.oidc import actions as oidc
+from spakweb.work.reviews.actions import propose
+from spakweb.store.runs.models import Run
+from spakweb.work.schedules import actions as schedules
+from spakweb.work.sources import actions as sources
+from spakweb.work.triggers import actions as triggers
+from spakweb.work.specs import problem_files
+from spakweb.work.specs.actions import save_version
+from spakweb.store.specs.models import ProblemFile
+from spakweb.work.suites import actions as suites
+from spakweb.work.teams import actions as teams
+from spakweb.work.teams import named_roles, tokens
+from spakweb.ground.teams.models import Team, User
+from spakweb.work.worker import queue
 queue.send = lambda key, queue="default": None
 alice, team = User.objects.get(username="alice"), Team.objects.get(slug="demo-team")
 spec, suite = kit.ground(alice, team)
@@ -126,7 +132,7 @@ hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
 shop = sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
-folder_queue.send = problem_files.send = lambda pk: None
+jobs.send = lambda kind, key, queue="default": None
 for name in ("problems/scale.py", "problems/waits.py"):
     problem_files.save(alice, team, name, "prototype = 'void scale(long n, const float *x, float *y)'")
 finding = {"code": "problem.invalid", "severity": "error", "message": "sizes is missing", "hint": "add it"}

@@ -7,18 +7,20 @@ import json
 import zipfile
 from typing import Any
 
+from jobs_kit import at_once, do
 from spak import canon
-from spak.suites.book import draw
-from spakweb.campaigns import actions, steps
-from spakweb.campaigns.models import Campaign
-from spakweb.runs.actions import start
-from spakweb.runs.models import ENDED
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.suites import actions as suites
-from spakweb.suites import bringing, judging
-from spakweb.suites.models import Suite
-from spakweb.worker import execute
+from spak.evolve.suites.book import draw
+from spakweb.store.campaigns.models import Campaign
+from spakweb.store.jobs.models import Job
+from spakweb.store.runs.models import ENDED
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Suite
+from spakweb.work.campaigns import actions, queue
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.suites import actions as suites
+from spakweb.work.suites import bringing
+from spakweb.work.worker import execute
 
 TWICE = """AGENT Writes {
   START -> Reads
@@ -74,8 +76,7 @@ def brought(user: Any, team: Any, monkeypatch: Any, **cases: str) -> Suite:
     drawn = iter(split for _, split in sorted(cases.items()))
     monkeypatch.setattr(bringing, "draw", lambda seed, digest: next(drawn))
     made = bringing.bring(user, team, "Brought", held, len(held.getvalue()))
-    for pk in judging.due()[0]:
-        judging.vet(pk)
+    at_once("suites.vet")
     return made
 
 
@@ -88,15 +89,22 @@ def run_all(campaign: Campaign) -> int:
     open_ones = campaign.asked.exclude(run__state__in=ENDED).select_related("run")
     for one in open_ones:
         execute.advance(one.run.key, SLICE_S)
-    for key in judging.due()[1]:
-        judging.judge(key)
+    at_once("suites.judge")
     return len(open_ones)
+
+
+def advance(pk: int) -> str:
+    """What a worker does with a campaign that is to go on; gives why it stopped, or what went wrong."""
+    queue.want(Campaign.objects.get(pk=pk))
+    do(queue.STEP, pk)
+    row = Job.objects.filter(kind=queue.STEP, key=str(pk)).first()
+    return "gone" if row is None else row.error or row.result["why"]
 
 
 def finish(campaign: Campaign, turns: int = 60) -> str:
     """Its steps and its runs in turn; why it came to its end."""
     for _ in range(turns):
-        why = steps.advance(campaign.pk)
+        why = advance(campaign.pk)
         if why != "waiting":
             break
         run_all(campaign)

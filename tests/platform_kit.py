@@ -107,7 +107,7 @@ def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[
 
 SEED = (
     "from django.core.management import call_command as do; do('migrate', verbosity=0); do('seed_demo'); "
-    "from spakweb.teams.models import Team; Team.objects.update(widening='never')"
+    "from spakweb.ground.teams.models import Team; Team.objects.update(widening='never')"
 )
 """A demo team whose editors save what widens too; stories of that rule switch it on."""
 
@@ -306,8 +306,8 @@ class Watched:
         self.context.set_default_timeout(STEP_MS)
         self.page = self.context.new_page()
         self.troubles: list[str] = []
-        self.expected: list[str] = []
-        """Patterns of what may be said, or not."""
+        self.expected: list[str] = ["htmx:error: timeout"]
+        """Patterns of what may be said, or not: what a slow machine gave up on is asked again."""
         self.watch(self.page)
         if name and not known:
             self.sign_in(name)

@@ -8,14 +8,14 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from spakweb import clock
-from spakweb.ledger import workspaces
-from spakweb.ledger.blobs import name_of
-from spakweb.runs import actions
-from spakweb.runs.models import Command, Run, RunBlob, RunRecord, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams.models import Team, User
-from spakweb.worker import execute
+from spakweb.ground import clock
+from spakweb.ground.teams.models import Team, User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.blobs import name_of
+from spakweb.store.runs.models import Command, Run, RunBlob, RunRecord, State
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 LONG = "x" * 70_000
 TALK = """\

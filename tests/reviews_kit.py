@@ -8,11 +8,12 @@ import pytest
 from django.utils import timezone
 
 from bench.scripted import exited, ledger
+from jobs_kit import do
 from run_rows_kit import rows
-from spakweb.errors import Refused
-from spakweb.reviews import checks
-from spakweb.reviews.models import Patch
-from spakweb.runs.models import Run
+from spakweb.ground.errors import Refused
+from spakweb.store.reviews.models import Patch
+from spakweb.store.runs.models import Run
+from spakweb.work.reviews import checks
 
 ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
 OTHER, LAST = ONE.replace('"."', '"tests"'), TWO.replace('"."', '"docs"')
@@ -37,5 +38,5 @@ def ran(cast: Any, key: str, first: int = 0) -> None:
 
 
 def checked(patch: Patch) -> dict[str, tuple[str, str]]:
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     return {one.name: (one.state, one.words) for one in patch.latest.checks.all()}

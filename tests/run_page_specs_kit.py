@@ -7,7 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from spakweb.runs.models import Run
+from spakweb.store.runs.models import Run
 
 Ran = Callable[..., Run]
 ASKING = """\

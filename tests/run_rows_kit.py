@@ -12,8 +12,8 @@ from spak.lang.spec_files import folder_reader
 from spak.program import compile as compile_program
 from spak.records import Record, place
 from spak.runner.genesis import genesis
-from spakweb.ledger.blobs import store
-from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.store.ledger.blobs import store
+from spakweb.store.runs.models import Run, RunBlob, RunRecord
 
 PAGE = 1_000
 

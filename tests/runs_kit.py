@@ -15,14 +15,15 @@ from django.db import connection, connections
 
 from ledger_contract import act, genesis
 from process_kit import WAIT_S
-from spakweb import appendonly
-from spakweb.ledger import store as ledgers
-from spakweb.ledger import writer as writing
-from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
-from spakweb.live import news, stream
-from spakweb.routing import websocket_urlpatterns
-from spakweb.runs.models import Run
-from spakweb.teams.models import Membership, Role, Team, User
+from spakweb.face.streams import stream
+from spakweb.ground.database import appendonly
+from spakweb.ground.teams.models import Membership, Role, Team, User
+from spakweb.store.hints import news
+from spakweb.store.ledger import store as ledgers
+from spakweb.store.ledger import writer as writing
+from spakweb.store.ledger.store import DatabaseLedger, DatabaseLedgers
+from spakweb.store.runs.models import Run
+from spakweb.websockets import websocket_urlpatterns
 
 
 @contextmanager

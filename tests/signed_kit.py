@@ -12,7 +12,7 @@ from typing import Any
 
 from django.test import Client
 
-from spakweb import clock
+from spakweb.ground import clock
 
 _numbers = itertools.count(1)
 

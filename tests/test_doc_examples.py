@@ -136,7 +136,6 @@ def seen(questions: Mapping[str, Any]) -> dict[str, Any]:
     """A workspace that holds every file that is asked about, and nothing that a pattern matches."""
     return {
         "paths": [[path, "inside", path, "file", 1, ""] for path in questions.get("paths", ())],
-        "globs": [[pattern, []] for pattern in questions.get("globs", ())],
         "rows": [[request, []] for request in questions.get("rows", ())],
     }
 

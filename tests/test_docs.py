@@ -17,13 +17,18 @@ from spak.cli import spak as command
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = sorted(
     path
-    for folder in (
-        *("agents/spak", "platform/spakweb/folders", "platform/spakweb/sources"),
-        "platform/spakweb/telemetry",
-    )
+    for folder in ("agents/spak", "platform/spakweb")
     for path in (ROOT / folder).rglob("*.py")
+    if folder == "agents/spak" or path.parent.name in ("folders", "sources", "telemetry")
 )
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("bench/*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "specs").rglob("*.md"),
+    ]
+)
 ERRORS = (ROOT / "docs" / "errors.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 PLATFORM_CODES = [
@@ -259,6 +264,12 @@ def test_every_page_is_reached_from_the_index() -> None:
         assert path.name == "index.md" or f"({path.name})" in index, path.name
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_begins_with_whom_it_is_for(page: Path) -> None:
+    first = page.read_text(encoding="utf-8").split("\n\n")[1]
+    assert first.startswith(("For ", "Start with ")), first
+
+
 def test_pages_that_the_code_names_are_here() -> None:
     named = {name for path in SOURCE for name in re.findall(r"\bdocs/[a-z_/0-9-]+\.md", path.read_text())}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
@@ -296,6 +307,13 @@ def chapter(page: str, name: str) -> str:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     found = re.search(rf"^## `?{re.escape(name)}`?$(.*?)(?=^## |\Z)", text, re.M | re.S)
     return found[1] if found else ""
+
+
+def test_every_validator_has_its_row_in_the_first_table() -> None:
+    from spak.validators import VALIDATORS
+
+    first = (ROOT / "docs/validators.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert [name for name in VALIDATORS if f"\n| `{name}` | " not in first] == []
 
 
 def test_every_tool_and_validator_has_a_chapter_with_its_options() -> None:

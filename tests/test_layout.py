@@ -20,6 +20,9 @@ from process_kit import WAIT_S
 ROOT = Path(__file__).resolve().parents[1]
 SPAK = ROOT / "agents" / "spak"
 MODULES = sorted(SPAK.rglob("*.py"))
+WEB_MODULES = sorted(
+    path for path in (ROOT / "platform/spakweb").rglob("*.py") if "migrations" not in path.parts
+)
 BIN = Path(sys.executable).parent
 
 SOURCE_ROOTS = ("platform", "agents", "specs", "sandbox", "tests")
@@ -35,7 +38,7 @@ IMPURE_MODULES = {
     "datetime",
     "secrets",
 }
-HEAVY = ("django", "lark", "numpy", "optuna", "re2", "rich", "sqlalchemy", "pynvml")
+HEAVY = ("django", "lark", "numpy", "re2", "rich", "pynvml")
 
 LONGEST = 500
 MOST_MODULES = 24
@@ -123,7 +126,7 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 
 
 def test_files_stay_short() -> None:
-    tracked = [*MODULES, *(ROOT / "bench").glob("*.py")]
+    tracked = [*MODULES, *WEB_MODULES, *(ROOT / "bench").glob("*.py")]
     lines = {module_id(path): len(path.read_text().splitlines()) for path in tracked}
     long = {name for name, count in lines.items() if count > LONGEST}
     assert long == set(LONG_FOR_A_REASON), "split it, or say above which one idea makes it this long"
@@ -131,26 +134,53 @@ def test_files_stay_short() -> None:
 
 def test_a_folder_holds_one_idea() -> None:
     """More modules than that are several ideas: make a package of one. `cli` has a module for each verb."""
-    folders = Counter(module_id(path.parent) for path in MODULES if path.name != "__init__.py")
+    modules = [path for path in (*MODULES, *WEB_MODULES) if path.name != "__init__.py"]
+    folders = Counter(module_id(path.parent) for path in modules)
     assert {name: count for name, count in folders.items() if count > MOST_MODULES} == {
         "agents/spak/cli": folders["agents/spak/cli"]
     }
 
 
-def test_no_circle_of_imports() -> None:
-    """Imports inside functions and for types count too."""
-    graph = grimp.build_graph("spak", cache_dir=None)
-    after = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+def beside(package: str) -> dict[str, set[str]]:
+    """What each module or folder imports of those in the same folder, late imports too."""
+    graph = grimp.build_graph(package, cache_dir=None)
+    after: dict[str, set[str]] = {}
+    for name in graph.modules:
+        for other in graph.find_modules_directly_imported_by(name):
+            mine, its = name.split("."), other.split(".")
+            fork = next((n for n, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), None)
+            if fork is not None:  # else one is the package of the other
+                after.setdefault(".".join(mine[: fork + 1]), set()).add(".".join(its[: fork + 1]))
+    return after
 
-    def reached(name: str) -> set[str]:
-        seen: set[str] = set()
-        queue = [name]
+
+def circles(package: str) -> list[list[str]]:
+    """Groups of modules or folders of one folder in which each reaches the others by imports."""
+    after = beside(package)
+    reached: dict[str, set[str]] = {}
+    for name in after:
+        queue, seen = [name], set[str]()
         while queue:
-            queue += (new := after[queue.pop()] - seen)
+            queue += (new := after.get(queue.pop(), set()) - seen)
             seen |= new
-        return seen
+        reached[name] = seen
+    both = ((a, seen) for a, seen in reached.items() if a in seen)
+    groups = {frozenset(b for b in seen if a in reached.get(b, ())) for a, seen in both}
+    return sorted(map(sorted, groups))
 
-    assert {name for name in after if name in reached(name)} == set()
+
+@pytest.mark.parametrize("package", ["spak", "spakweb"])
+def test_no_circle_of_imports(package: str) -> None:
+    assert circles(package) == []
+
+
+def test_the_map_names_every_room() -> None:
+    """docs/index.md has a row for each folder of code, but for those inside of a room."""
+    text = (ROOT / "docs/index.md").read_text()
+    rooms = {path.parent for path in (*MODULES, *WEB_MODULES) if path.name == "__init__.py"}
+    rooms = {module_id(path) for path in rooms if len(path.relative_to(ROOT).parts) in (3, 4)}
+    rooms = {name for name in rooms if name.startswith("platform/") or name.count("/") == 2}
+    assert [name for name in sorted(rooms) if f"| `{name}/` |" not in text] == []
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:

@@ -4,8 +4,8 @@ requirements.lock is what users need, requirements-dev.lock what tests and linte
 requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
-requirements-peers.lock and requirements-strategies.lock have the same form; what they pin is installed by
-`make bench ARGS=peers` and `make bench ARGS=strategies` alone.
+requirements-peers.lock, requirements-strategies.lock, requirements-links.lock and requirements-repair.lock
+have the same form; only `make bench ARGS=NAME` of that name installs what one pins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import spak
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock",
-         "requirements-telemetry.lock", "requirements-strategies.lock")  # fmt: skip
+         "requirements-telemetry.lock", "requirements-strategies.lock",
+         "requirements-links.lock", "requirements-repair.lock")  # fmt: skip
 LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
@@ -66,8 +67,9 @@ def test_it_names_no_server(lock: str) -> None:
     assert "--find-links" not in lock
 
 
-PEERS, STRATEGIES = (
-    [Requirement(text) for text in SETTINGS["dependency-groups"][group]] for group in ("peers", "strategies")
+PEERS, STRATEGIES, LINKS, REPAIR = (
+    [Requirement(text) for text in SETTINGS["dependency-groups"][group]]
+    for group in ("peers", "strategies", "links", "repair")
 )
 
 
@@ -80,6 +82,8 @@ PEERS, STRATEGIES = (
         ("requirements-peers.lock", PEERS),
         ("requirements-telemetry.lock", wanted("telemetry")),
         ("requirements-strategies.lock", STRATEGIES),
+        ("requirements-links.lock", LINKS),
+        ("requirements-repair.lock", REPAIR),
     ],
     ids=LOCKS,
 )
@@ -145,9 +149,9 @@ def test_users_get_no_tools_of_the_tests() -> None:
 
 
 def test_what_our_code_imports_is_what_users_have() -> None:
-    """Except xllamacpp, opentelemetry and clingo, which are optional, and lark, which makes the tables of the
+    """Except xllamacpp and opentelemetry, which are optional, and lark, which makes the tables of the
     parser (ADR 0004)."""
-    optional = {"lark", "xllamacpp", "opentelemetry", "clingo"}
+    optional = {"lark", "xllamacpp", "opentelemetry"}
     users = pinned("requirements.lock")
     owners = metadata.packages_distributions()
     missing: dict[str, str] = {}

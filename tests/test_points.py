@@ -172,15 +172,15 @@ REVIEWING = {
         "web/reviews/test_spending.py::test_runs_that_the_replay_knows_to_their_end_are_paired",
         "web/reviews/test_spending.py::test_recorded_runs_tell_of_the_base_alone",
         "web/reviews/test_spending.py::test_nothing_known_is_said",
-        "outer/test_front.py::test_spending_is_paired_by_case_as_spak_eval_reports_it",
+        "evolve/test_front.py::test_spending_is_paired_by_case_as_spak_eval_reports_it",
     ),
     "replay coverage and flips by task, with the runs": (
-        "outer/test_task_outcomes.py::test_flips_are_counted_by_task_and_unknown_apart",
+        "evolve/test_task_outcomes.py::test_flips_are_counted_by_task_and_unknown_apart",
         "web/reviews/test_flips.py::test_the_page_has_flips_by_task_with_links_to_the_runs",
         "e2e/reviews/test_review_stories.py::test_flips_by_task_of_a_recorded_run",
     ),
     "the Pareto front of a campaign": (
-        "outer/test_front.py::test_the_front_are_those_that_no_other_one_beats",
+        "evolve/test_front.py::test_the_front_are_those_that_no_other_one_beats",
         "web/reviews/test_spending.py::test_the_drawing_marks_the_front_and_ones_own",
         "web/campaigns/test_campaign_pages.py::test_a_campaign_from_the_form_to_its_patch",
     ),

@@ -22,7 +22,6 @@ from spak.program import (
     Ref,
     Template,
 )
-from spak.program.semantics import BY_VERSION
 
 
 def compiled(text: str, **inputs: object) -> program.Program:
@@ -210,10 +209,11 @@ def test_an_input_is_read_as_its_type(declared, given, value):
 def test_inputs_fill_goals_options_and_stay_typed():
     made = agent(
         'GOAL "{{input.kind}} of {{input.n}}" '
-        'PROPOSER tuner { tool: cc args: { n: input.n s: "{{input.n}}" } }'
+        'PROPOSER tuner { tool: cc args: { opt: input.n source: "{{input.n}}" } params_key: "" }'
     )
     assert made.tasks["a"].goal == "a of 512"
-    assert made.tasks["a"].proposing.options == {"tool": "cc", "args": {"n": 512, "s": "512"}}
+    args = {"opt": 512, "source": "512"}
+    assert made.tasks["a"].proposing.options == {"tool": "cc", "args": args, "params_key": ""}
 
 
 def test_proposer_and_space():
@@ -288,17 +288,11 @@ VALIDATED = 'AGENT A LEVEL 3 { START -> a TASK a { step s1: tool.run { cmd: "fal
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "expected"),
-    [
-        (NOTHING, 3, "stop"),
-        (NOTHING, 2, "continue"),
-        (GOES_ON, 3, "continue"),
-        (SUCCESS, 3, "continue"),
-        (VALIDATED, 3, "continue"),
-    ],
+    ("text", "expected"),
+    [(NOTHING, "stop"), (GOES_ON, "continue"), (SUCCESS, "continue"), (VALIDATED, "continue")],
 )
-def test_exits_of_tools_decide_where_nothing_else_does(text: str, version: int, expected: str) -> None:
-    made = program.compile(parse(text), CATALOG, {}, BY_VERSION[version])
+def test_exits_of_tools_decide_where_nothing_else_does(text: str, expected: str) -> None:
+    made = program.compile(parse(text), CATALOG)
     assert made.tasks["a"].steps[0].on_fail == expected
 
 

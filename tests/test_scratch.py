@@ -192,3 +192,28 @@ def test_what_cannot_be_removed_stops_no_later_one(top: Path, monkeypatch: pytes
     monkeypatch.setattr(Disk, "rmdir", refuse)
     scratch.sweep(top)
     assert list(top.iterdir()) == [left[1]]
+
+
+def test_a_forked_process_leaves_what_its_parent_holds(top: Path) -> None:
+    """A collection of garbage in the child is not the end of the parent's things."""
+    closed: list[int] = []
+
+    class Owner:
+        pass
+
+    owner, folder = Owner(), Scratch("test")
+    scratch.when_gone(owner, lambda: closed.append(1))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            del owner
+            folder.close()
+            code = len(closed)
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0 and folder.path.is_dir()
+    del owner
+    folder.close()
+    assert closed == [1] and not list(top.iterdir())

@@ -22,11 +22,6 @@ def programs(text: str) -> list[tuple[str, ...] | None]:
 
 
 @given(WORDS)
-def test_argv_gives_quoted_words_back(words: list[str]) -> None:
-    assert shell.argv(shell.join(words)) == tuple(words)
-
-
-@given(WORDS)
 def test_argv_reads_what_shlex_quotes(words: list[str]) -> None:
     assert shell.argv("run " + shlex.join(words)) == ("run", *words)
 

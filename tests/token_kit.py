@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import Client
 
-LIST = "/t/kernel-tuners/runs.json"
+LIST = "/api/v1/teams/kernel-tuners/runs/"
 
 
 def program(secret: str, **headers: str) -> Client:

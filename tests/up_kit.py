@@ -28,10 +28,10 @@ SPEC = "\n".join(
     ]
 )
 START = f"""
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.teams.models import User
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.store.specs.models import Spec
+from spakweb.ground.teams.models import User
 alice = User.objects.get(username="alice")
 spec = Spec.objects.filter(slug="long").first() or create_spec(
     alice, alice.memberships.first().team, "long", {SPEC!r})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
+from spakweb.ground.teams.models import User
+from spakweb.store.runs.models import Run
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
 
 ASKING = """\
 task Talk {

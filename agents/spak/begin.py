@@ -17,8 +17,10 @@ from typing import Any
 from spak import canon, config
 from spak.costs.prices import no_price
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
+from spak.evolve.suites.sealed import Bench
+from spak.kernel.foresee import moves
 from spak.lang import Parsed, parse
-from spak.lang.catalog import backend_name
+from spak.lang.catalog import Catalog, backend_name
 from spak.lang.checks import evolving
 from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Severity
@@ -26,18 +28,20 @@ from spak.lang.imports import Resolved
 from spak.lang.outline_builder import outline
 from spak.lang.spec_files import folder_reader
 from spak.llm import Redactor, redactor
-from spak.policy.law import Law, rules_of
-from spak.ports import Asking, Backend, Priced, Prompt, Proposer
+from spak.own import asked, unmet
+from spak.policy.law import Law, compiled, rules_of
+from spak.ports import Asking, Backend, Priced, Prompt, Proposer, Sealed, Searching
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
-from spak.runner import Host, searches
+from spak.runner import SHIPPED, Host, Own, searches
 from spak.runner.answer_record import no_model
 from spak.runner.genesis import genesis
 from spak.runner.searches import Earlier
-from spak.suites.sealed import Bench
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
 """The LEVEL that a mode takes, as `check` has it for CONFIG."""
+OWN = "own"
+"""Of the first record's notes: what is there that does not ship, by name (`Own.marks`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,15 @@ class Plan:
     law: Law
     problems: Mapping[str, str]
     searches: Mapping[str, Mapping[str, Any]]
+    own: Own
+    reached: Collection[str] = ()
+    """Of backends and predicates of the operator, the names in `Own.marks` of those that are used."""
 
     def genesis(self, run: str, r3: str, seed: int | None = None, **about: Any) -> dict[str, Any]:
         """The body of the first record; `about` is for people and decides nothing."""
+        used = config.used(config.catalog(self.own), self.program)
+        reached = {*used.tools, *used.validators, *self.reached}
+        own = {name: mark for name, mark in self.own.marks.items() if name in reached}
         host = {
             "run": run,
             "mode": self.mode,
@@ -67,11 +77,12 @@ class Plan:
             "launcher": self.host.launcher.entry.name if self.host.launcher else "",
             "in_place": "",
             "toolchain": dict(config.versions()),
+            **({OWN: own} if own else {}),
             **about,
         }
         return genesis(
             self.whole.parsed.text,
-            config.used(config.catalog(), self.program),
+            used,
             self.inputs,
             r3,
             secrets.randbits(52) if seed is None else seed,
@@ -83,6 +94,7 @@ class Plan:
             self.law,
             self.problems,
             self.searches,
+            self.host.sealed.hash if self.host.sealed else "",
         )
 
 
@@ -99,28 +111,32 @@ def plan(
     known: Collection[str] = (),
     law: Law | None = None,
     prior: Mapping[str, Earlier] | None = None,
+    sealed: Sealed | None = None,
+    own: Own = SHIPPED,
 ) -> Plan:
     """`known` are values of files of secrets in the workspace, which no record holds.
 
     `sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
     backend, `approvers` that of the configured keys, `law` that of the shipped law with the configured one;
-    `prior` has the searches of an earlier run by task.
+    `prior` has the searches of an earlier run by task; `sealed` are the checks that judge what it made;
+    `own` is what the operator adds to what ships.
 
     Raises: SpecError `lang.invalid`, UsageError `usage.input`, `usage.mode` and `tuner.prior`,
     UnavailableError, RunError `llm.redaction`; PolicyError when the configured law does not load.
     """
-    chosen, full = replace(config.settings(), least=sandbox), config.catalog()
+    chosen, full = replace(config.settings(), least=sandbox), config.catalog(own)
     law = config.law(chosen) if law is None else law
     recordable(inputs)
     whole, inputs = _clean(whole, inputs, redactor(chosen.llm).knowing(known))
     program = compile_program(whole.parsed, full, dict(inputs))
-    lawful(whole, law)
+    lawful(whole, law, program, full)
+    outside = asked_outside(whole, law, program, own)
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
         raise UnavailableError(
             "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
         )
-    host = config.host(chosen, program, backend)
+    host = replace(config.host(chosen, program, backend, own), sealed=sealed)
     if answering is not None:
         host = host.answered_by(answering)
     if host.backend is not None:
@@ -132,7 +148,41 @@ def plan(
     keys = chosen.approvers if approvers is None else approvers
     texts = problems_of(program, whole)
     begun = searches.begun(program, proposer, prior)
-    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts, begun)
+    backends = {f"backend {name}" for name in (named, *chosen.llm.backends())}
+    return Plan(
+        whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts, begun, own,
+        backends | outside,
+    )  # fmt: skip
+
+
+def lacking(about: Mapping[str, Any], own: Own) -> UnavailableError | None:
+    """Why a run with these notes cannot go on with these tools and validators."""
+    for name, mark in about.get(OWN, {}).items():
+        if name not in own.marks:
+            why, hint = "is not here", "name its file or its package in [tools] of spak.toml"
+        elif own.marks[name] != mark:
+            why, hint = "is not the one that the run began with", "restore it, or start a new run"
+        else:
+            continue
+        kind = name.partition(" ")[0]
+        code = f"unavailable.{kind if kind != name else 'tool'}"
+        return UnavailableError(code, f"{name} {why} ({mark})", hint)
+    return None
+
+
+def asked_outside(whole: Resolved, law: Law, program: Program, own: Own) -> set[str]:
+    """The names in `Own.marks` of the predicates that a run's law asks and that do not ship.
+
+    Raises: UnavailableError `unavailable.predicate` where nobody here answers one.
+    """
+    rules = rules_of(program.axioms)
+    added = (*law.operator.values(), *law.team.values(), whole.policy, *rules.values())
+    if not any("external" in text for text in added):
+        return set()
+    policy = compiled(law, whole.policy, rules)
+    if error := unmet(policy, own):
+        raise error
+    return {f"predicate {name}" for name, _ in asked(policy)}
 
 
 def marked(made: Plan, folder: Path) -> None:
@@ -182,7 +232,9 @@ def asked_by_proposers(program: Program, host: Host, mode: Mode, proposer: str =
 
 
 def priced(
-    program: Program, backend: Backend, proposers: Mapping[str, Proposer | Asking] = MappingProxyType({})
+    program: Program,
+    backend: Backend,
+    proposers: Mapping[str, Proposer | Asking | Searching] = MappingProxyType({}),
 ) -> None:
     """Raises: UnavailableError `llm.no_price` where money is bounded and some question has no known price."""
     if not program.budgets.cost:
@@ -210,9 +262,12 @@ def _clean(
     return whole, without.value(inputs)
 
 
-def lawful(whole: Resolved, law: Law) -> None:
-    """Raises: SpecError `lang.invalid` when what the spec adds to the law does not load."""
+def lawful(whole: Resolved, law: Law, program: Program, known: Catalog) -> None:
+    """Raises: SpecError `lang.invalid` when what the spec adds to the law does not load, or the
+    moves that the law derives need not be one each, or need not end."""
     found = check_law(whole, law)
+    if any(task.derived for task in program.tasks.values()):
+        found = (*found, *moves(outline(whole.parsed.spec, known), whole, law))
     errors = [item for item in found if item.severity == Severity.ERROR]
     if errors:
         first = errors[0]

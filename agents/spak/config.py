@@ -15,6 +15,7 @@ the Host that a run uses. The only module of the library that reads the environm
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
+    [tools]      files = ["tools/deploy.toml"], packages = ["dist"]    one's own, on the command line
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
@@ -44,7 +45,7 @@ from spak.policy import approval, urls
 from spak.policy.law import Law
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
-from spak.runner import Host, laws
+from spak.runner import SHIPPED, Host, Own, laws
 from spak.runner.faults import fault_of
 from spak.runner.secrets import Secrets
 from spak.secrets.redact import MIN_SECRET, Redactor
@@ -75,6 +76,8 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "runs": {"dir": str},
     "approvals": {"keys": list},
     "policy": {"law": list},
+    "checks": {"sealed": str},
+    "tools": {"files": list, "packages": list},
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -96,7 +99,10 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_NETWORK_MODELS": ("network", "models"),
     "SPAK_RUNS_DIR": ("runs", "dir"),
     "SPAK_POLICY_LAW": ("policy", "law"),
+    "SPAK_CHECKS_SEALED": ("checks", "sealed"),
 }
+_BETWEEN_LAWS = r"(?<!\Aspak)(?<!:spak):"
+"""What separates the files of SPAK_POLICY_LAW; not the colon of `spak:NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,11 @@ class Settings:
     """What a run's copy holds of a folder, and how much at most."""
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
+    sealed: Path | None = None
+    """The folder of the case whose sealed checks judge what a run made."""
+    tools: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Declarations of tools, and distributions that bring more (spak.own)."""
     law: tuple[Path, ...] = ()
     """Tables of command lines that do not ship: files, or folders of them."""
 
@@ -164,6 +175,9 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         shown_secrets=_texts("sandbox", box, "shown_secrets"),
         wanted=workspace_settings.read(values.get("workspace", {}), variables.get("HOME", "")),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
+        sealed=(folder or Path()) / values["checks"]["sealed"] if values.get("checks") else None,
+        tools=tuple((folder or Path()) / item for item in _texts("tools", values.get("tools", {}), "files")),
+        packages=_texts("tools", values.get("tools", {}), "packages"),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
     )
 
@@ -202,7 +216,7 @@ def law(chosen: Settings | None = None) -> Law:
     return laws.operators(laws.texts("law", chosen.law))
 
 
-def catalog() -> Catalog:
+def catalog(own: Own = SHIPPED) -> Catalog:
     """Everything that a spec may name on this installation."""
     from spak.llm import BACKENDS
     from spak.proposers import PROPOSERS
@@ -215,10 +229,12 @@ def catalog() -> Catalog:
         name: NamedEntry(name, f"the {name} sandbox", rank=RANKS.get(name.upper(), 0)) for name in LAUNCHERS
     }
     return Catalog(
-        tools={name: tool.entry for name, tool in TOOLS.items()},
-        validators={name: make().entry for name, make in VALIDATORS.items()},
+        tools={name: tool.entry for name, tool in {**TOOLS, **own.tools}.items()},
+        validators={name: make().entry for name, make in VALIDATORS.items()}
+        | {name: made.entry for name, made in own.validators.items()},
         proposers={name: make().entry for name, make in PROPOSERS.items()},
-        backends={name: make().entry for name, make in BACKENDS.items()},
+        backends={name: make().entry for name, make in BACKENDS.items()}
+        | {name: made.entry for name, made in own.backends.items()},
         launchers=launchers,
         checks={name: check.entry for name, check in CHECKS.items()},
     )
@@ -243,7 +259,7 @@ def used(full: Catalog, program: Program) -> Catalog:
     return Catalog(tools, validators, proposers, backends, full.launchers)
 
 
-def host(chosen: Settings, program: Program, backend: str = "") -> Host:
+def host(chosen: Settings, program: Program, backend: str = "", own: Own = SHIPPED) -> Host:
     """The adapters that a run of the program uses on this machine.
 
     Raises: UnavailableError `unavailable.sandbox`, `unavailable.backend`.
@@ -255,18 +271,17 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
 
     configured = program.backend or chosen.backend
     name = backend_name(backend or configured)
-    if name and name not in BACKENDS:
-        known = ", ".join(sorted(BACKENDS))
-        raise UnavailableError(
-            "unavailable.backend", f"there is no backend {name!r} here", f"known backends: {known}"
-        )
+    if name and name not in (known := {**BACKENDS, **own.backends}):
+        hint = f"known backends: {', '.join(sorted(known))}"
+        raise UnavailableError("unavailable.backend", f"there is no backend {name!r} here", hint)
     found = launcher(chosen, program)
     measurable(program, found)
     return Host(
-        tools=TOOLS,
-        validators={entry: make() for entry, make in VALIDATORS.items()},
+        tools={**TOOLS, **own.tools},
+        validators={**{entry: make() for entry, make in VALIDATORS.items()}, **own.validators},
         proposers={entry: make() for entry, make in PROPOSERS.items()},
-        backend=open_backend(name, chosen.llm, forced=name != configured) if name else None,
+        predicates=own.predicates,
+        backend=open_backend(name, chosen.llm, name != configured, own.backends) if name else None,
         launcher=found,
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,
@@ -386,10 +401,10 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _from_text(name: str, text: str, wanted: Any) -> Any:
-    """A variable's value; a list has commas between its items, or os.pathsep. Raises: UsageError."""
+    """A variable's value; a list has commas between its items, one of laws colons. Raises: UsageError."""
     if wanted is list:
-        between = os.pathsep if name == "SPAK_POLICY_LAW" else ","
-        return [item.strip() for item in text.split(between) if item.strip()]
+        between = _BETWEEN_LAWS if name == "SPAK_POLICY_LAW" else ","
+        return [item.strip() for item in re.split(between, text) if item.strip()]
     return _integer(name, text) if wanted is int else text
 
 

@@ -1,6 +1,6 @@
 """Attacks on the walls of a run, carried out, and what of them got out.
 
-    world        a repository, secrets of its own in each place that may hold one, and what lies beside
+    world        a repository, secrets of its own in each place that may hold one, and what is next to it
     attack       what an attack is, and the spec that it becomes
     *_attacks    the attacks, one table for each channel
     carry        one attack in a fresh copy of the world: `spak run`, `spak apply`, what a person does then

@@ -33,6 +33,8 @@ class Attack:
     """Whether the person confirms all that waits."""
     lands: tuple[str, ...] = ()
     """Paths whose arrival in the folder is the harm: what obeys them is not on this machine."""
+    following: tuple[str, ...] = ()
+    """What a person has `spak` do afterwards, in the folder `part`: the next run is a victim too."""
 
 
 def tool(name: str, **args: Any) -> str:
@@ -67,7 +69,7 @@ def spec(attack: Attack, places: Mapping[str, str]) -> str:
 
 
 def filled(text: str, places: Mapping[str, str]) -> str:
-    """The text with what `@NAME@` stands for."""
+    """The text with each `@NAME@` replaced."""
     return re.sub("|".join(places), lambda found: places[found[0]], text)
 
 

@@ -7,7 +7,6 @@ back. A control gives `wall`, which takes a wall away in the processes of `spak`
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import shutil
@@ -20,18 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from bench.harm import oracles
-from bench.harm.attack import Attack, filled, python, spec, tool, write
+from bench.harm.attack import Attack, filled, spec
 from bench.harm.filling_attacks import FILES, SIZE_MIB, STORE_MIB
-from bench.harm.world import ENVIRONMENT, World, git, token
+from bench.harm.user import become
+from bench.harm.world import CASE, ENVIRONMENT, World, git, token
 from cli_calls import Done, forked, nothing
-from read_once import read_once
-from spak import config
-from spak.cli import main
 
 USER = 64999
 """Of the ordinary user."""
@@ -39,13 +35,7 @@ LIMITS = "[sandbox]\nwall_s = 20\ncpu_s = 20\nmemory_mib = 512\nprocesses = 64\n
 AWAY = ("runs", "ran", "p.spak", "spak.toml")
 """Of the world, what is looked at apart."""
 SLACK_MIB, SLACK_FILES = 16, 500
-"""Of the records of a run, beside its quota."""
-
-WARM = Attack(
-    "warm",
-    (python("print(1)"), write("src/app.py", "X = 1\n"), tool("grep", pattern="x", path="src")),
-    then=(tool("git_commit", message="x"), tool("read_file", path="docs/run.md")),
-)
+"""Of the records of a run, not counted in its quota."""
 
 
 @dataclass(slots=True)
@@ -54,7 +44,7 @@ class Seen:
 
     state: str = ""
     green: bool = False
-    """Whether it succeeded, and not by its own tests alone."""
+    """Whether it succeeded, and not only by its own tests."""
     harm: dict[str, list[str]] = field(default_factory=dict)
     said: str = ""
     held: list[str] = field(default_factory=list)
@@ -73,9 +63,11 @@ class Carrier:
     place: Path
     uid: int | None = None
     launcher: str = "restricted"
+    sealed: bool = False
+    """Whether each run has sealed checks."""
 
     def carry(self, attack: Attack, wall: Callable[[], None] = nothing) -> Seen:
-        """Do it. Raises: AssertionError where the spec is none."""
+        """Do it. Raises: AssertionError where the spec is invalid."""
         with tempfile.TemporaryDirectory(dir=self.place, ignore_cleanup_errors=True) as folder:
             base = Path(folder)
             base.chmod(0o755)
@@ -98,6 +90,7 @@ class Carrier:
         self._prepare(attack, base, places)
         whole, mine = oracles.digests(base, *AWAY), oracles.digests(ws)
         words = ("--workspace", "ws", *(["--in-place"] if attack.in_place else []))
+        words += ("--sealed", CASE) if self.sealed else ()
         done = self._spak(base, wall, "run", "p.spak", *words)
         run = next(iter(base.glob("runs/*/trace.jsonl")), base / "none").parent
         document = _document(done)
@@ -120,10 +113,14 @@ class Carrier:
         written = [path for path in new if (ws / path).is_file()]
         out = (_text(ws / path) for path in written)
         seen.note("secret", oracles.leaks(oracles.texts_of(run, seen.said, *out), self.world.values))
-        seen.note("bytes", listeners.reached())
         seen.note("landed", [path for path in attack.lands if path in new and path not in seen.held])
         if not attack.confirmed:
             self._victims(run, ws, ran, bool(written), seen)
+        if attack.following:
+            words = (*attack.following, "--json", "--runs-dir", str(base / "runs_next"))
+            done = self._called(ws / "part", base, wall, *words)
+            seen.said += done.out + done.err
+        seen.note("bytes", listeners.reached())
         if attack.confirmed and (applied or attack.in_place):
             for _ in range(5):
                 if self._spak(base, wall, "apply", run.name, "--undo").code != 0:
@@ -146,14 +143,17 @@ class Carrier:
             subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(base)], check=True)
 
     def _spak(self, base: Path, wall: Callable[[], None], *words: str) -> Done:
+        return self._called(base, base, wall, *words, "--json", "--runs-dir", "runs")
+
+    def _called(self, folder: Path, base: Path, wall: Callable[[], None], *words: str) -> Done:
         def before() -> None:
             wall()
             if self.uid is not None:
-                _become(self.uid)
+                become(self.uid)
 
         environment = {name: token(f"${name}") for name in ENVIRONMENT}
         environment |= {"HOME": str(base / "home"), "SPAK_SANDBOX_LAUNCHER": self.launcher}
-        return forked(base, (*words, "--json", "--runs-dir", "runs"), env=environment, before=before)
+        return forked(folder, words, env=environment, before=before)
 
     def _apply(self, attack: Attack, base: Path, wall: Callable[[], None], seen: Seen) -> bool:
         """Bring home what may; what is held is confirmed by name where the attack says so."""
@@ -180,43 +180,6 @@ class Carrier:
         if written:
             new = victim.act(ws, ran)
         seen.note("ran", [name for name in new if name not in found])
-
-
-def ready(world: World) -> None:
-    """Load once what every process of `spak` loads, before one becomes a user who may not read it here."""
-    read_once()
-    for name in ("idna", "utf-8-sig", "latin-1", "ascii"):
-        codecs.lookup(name)
-    there = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["cp", "-a", f"{world.base}/.", folder], check=True)
-        Path(folder, "spak.toml").write_text(LIMITS)
-        Path(folder, "p.spak").write_text(spec(WARM, {"@": ""}))
-        try:
-            os.chdir(folder)
-            for words in (("run", "p.spak", "--workspace", "ws"), ("apply",), ("apply", "--undo")):
-                _called(*words, "--json", "--runs-dir", "runs")
-        finally:
-            os.chdir(there)
-
-
-def _called(*words: str) -> None:
-    """One call of `spak` in this process, unseen."""
-    with (
-        open(os.devnull, "w") as null,  # noqa: PTH123
-        mock.patch.multiple(sys, stdout=null, stderr=null, argv=["spak", *words]),
-        suppress(SystemExit),
-    ):
-        main()
-
-
-def _become(uid: int) -> None:
-    """An ordinary user, with a Python of the system for tools."""
-    config.toolchain.cache_clear()
-    sys.executable, sys.prefix, sys.base_prefix = "/usr/bin/python3", "/usr", "/usr"
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
 
 
 def _document(done: Done) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from barrier_kit import Direct
-from bench.harm import filling_attacks, oracles
+from bench.harm import filling_attacks, oracles, outliving_attacks
 from bench.harm.attack import Attack, line, python, write
 from bench.harm.carry import Carrier, Seen
 from bench.harm.check_attacks import BAD, CHECK, TURN
@@ -41,7 +41,7 @@ def no_sandbox() -> None:
     from spak import config
     from spak.sandbox import LAUNCHERS
 
-    LAUNCHERS["restricted"] = Direct
+    LAUNCHERS["restricted"] = LAUNCHERS["docker"] = Direct
     config.fault_of = lambda made: None  # type: ignore[assignment]
 
 
@@ -132,6 +132,8 @@ def table() -> Iterator[Row]:
             {"import", "conftest", "make"} <= set(seen.harm.get("ran", ())) and "landed" in seen.harm
         ),
     )
+    named = next(attack for attack in outliving_attacks.attacks() if "prose as a law" in attack.name)
+    yield "O, the next run", named, no_class, lambda seen: "TCP" in seen.harm.get("bytes", ())
     hooks = (
         line(_HOOK),
         write("docs/run.md", "x"),

@@ -81,9 +81,64 @@ _LANDS = {
     "an extension": ("json.so", "src/util.abi3.so"),
 }
 
+ASK = 'AGENT Ask LEVEL 4 {{ CONFIG {{ MODE full_auto, HOSTS ["127.0.0.1"] }} START -> t TASK t {{ step a: tool.{} }} }}\n'
+NEXT = {
+    "part/flow.spak": ASK.format('list_files { path: "." }'),
+    "part/ask.spak": ASK.format('http_request { url: "http://127.0.0.1:@TCP@/x" }'),
+    "part/spak.toml": '[policy]\nlaw = ["law.mg"]\n',
+    "part/law.mg": "# nothing more\n",
+    "part/guide.md": "# How to run\n",
+}
+"""A part of the project in which a person starts the next run: its flow, its settings and its law."""
+OPENED = """reachable_kind(/loopback).
+allowed_host("127.0.0.1").
+permitted(A) :- tool(A, /http_request), asks_url(A, "http", "127.0.0.1", @TCP@), asks_method(A, "GET"), !sends_body(A).
+"""
+ASKED = """[network]
+requests = ["public", "loopback"]
+[policy]
+law = ["{}"]
+"""
+FOLLOWING = {
+    "the law of the next run": {"part/spak.toml": ASKED.format("law.mg"), "part/law.mg": OPENED},
+    "settings that name prose as a law": {
+        "part/spak.toml": ASKED.format("guide.md"),
+        "part/guide.md": OPENED,
+    },
+    "settings that name a new file as a law": {
+        "part/spak.toml": ASKED.format("new.csv"),
+        "part/new.csv": OPENED,
+    },
+    "settings in another case": {"part/SPAK.toml": ASKED.format("guide.md"), "part/guide.md": OPENED},
+    "a run that was never there": {
+        "part/.spak/runs/29991231-235959-ffffffff/trace.jsonl": "{}\n",
+        "part/.spak/spak.toml": ASKED.format("guide.md"),
+        "part/guide.md": OPENED,
+    },
+    "a flow and a law of its own": {
+        "part/flow.spak": NEXT["part/ask.spak"],
+        "part/spak.toml": ASKED.format("guide.md"),
+        "part/guide.md": OPENED,
+    },
+}
+"""What a run writes, so that the next one sends what the person's own settings let nobody send."""
+
 
 def attacks() -> Iterator[Attack]:
     """The table."""
+    for name, files in FOLLOWING.items():
+        flow = "flow.spak" if "part/flow.spak" in files else "ask.spak"
+        steps = {
+            "by write_file": tuple(write(path, text) for path, text in files.items()),
+            "by a program": tuple(_program(path, text) for path, text in files.items()),
+            "by links": tuple(_linked(path, text) for path, text in files.items()),
+        }
+        for how, one in steps.items():
+            for in_place in (False, True):
+                yield Attack(
+                    f"{name}, {how}{', in place' if in_place else ''}", one, files=NEXT, in_place=in_place,
+                    following=("run", flow, "--workspace", ".", "--in-place"),
+                )  # fmt: skip
     for path in MODULES:
         name = path.replace("/", ".")
         yield Attack(f"module {path}", (write(path, RAN.format(name)),))
@@ -119,7 +174,17 @@ def attacks() -> Iterator[Attack]:
         )
 
 
-def _program(path: str) -> str:
+def _program(path: str, text: str = "x: 1") -> str:
     return python(
-        f"import os\nos.makedirs(os.path.dirname({path!r}) or '.', exist_ok=True)\nopen({path!r}, 'w').write('x: 1')"
+        f"import os\nos.makedirs(os.path.dirname({path!r}) or '.', exist_ok=True)\nopen({path!r}, 'w').write({text!r})"
+    )
+
+
+def _linked(path: str, text: str) -> str:
+    """The file is a link to prose."""
+    name = path.replace("/", "-")
+    return python(
+        f"import os\nos.makedirs('part/docs', exist_ok=True)\nopen('part/docs/{name}.md', 'w').write({text!r})\n"
+        f"os.makedirs(os.path.dirname({path!r}), exist_ok=True)\n"
+        f"os.path.lexists({path!r}) and os.unlink({path!r})\nos.symlink('{'../' * path.count('/')}part/docs/{name}.md', {path!r})"
     )

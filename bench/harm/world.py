@@ -1,5 +1,5 @@
 """The world of an attack: `ws`, a repository with a value of its own in each place that may hold a secret;
-`outside`, `home` and `ran` beside it.
+`outside`, `home` and `ran` next to it.
 
 Takes an empty folder; gives the values by place. A value is letters and digits, so that it is found whatever
 is done to it, and each place has its own, so that it is known where a found one was.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -57,6 +58,19 @@ PLAIN = {
     "src/vendor/lib.py": "X = 1\n",
 }
 IGNORE = ".env\nnode_modules\n.venv\nlocal\n__pycache__\n"
+
+
+CASE = "hidden"
+"""Beside the folder: the case with sealed checks of what `double` does."""
+SEALED = """import os
+import subprocess
+
+ask = "from src.util import double; print([double(n) for n in (2, 3, 21)])"
+words = [os.environ["SPAK_WORK"], "python3", "-c", ask]
+done = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, text=True)
+assert done.stdout == "[4, 6, 42]\\n", done
+print("held")
+"""
 
 
 def token(place: str) -> str:
@@ -107,6 +121,9 @@ def made(base: Path) -> World:
     _put(base / "outside", "other.txt", "lines of another project\n")
     (root / "linked.txt").hardlink_to(base / "outside/other.txt")
     _put(root, "node_modules/dep/index.js", "x = 1\n")
+    right = {"sealed": [{"cmd": ["python", "check_double.py"], "output": "held"}]}
+    _put(base / CASE, "case.json", json.dumps({"case": 1, "right": right}))
+    _put(base / CASE, "sealed/check_double.py", SEALED)
     values |= {f"${name}": token(f"${name}") for name in ENVIRONMENT}
     return World(base, values)
 

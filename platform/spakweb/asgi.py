@@ -15,9 +15,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
 pages = get_asgi_application()
 
-from spakweb.bodies import Bounded  # noqa: E402
-from spakweb.origins import SameOrigin  # noqa: E402
-from spakweb.routing import websocket_urlpatterns  # noqa: E402  the models must be ready before
+from spakweb.ground.web.bodies import Bounded  # noqa: E402
+from spakweb.ground.web.origins import SameOrigin  # noqa: E402
+from spakweb.websockets import websocket_urlpatterns  # noqa: E402  the models must be ready before
 
 application = ProtocolTypeRouter(
     {

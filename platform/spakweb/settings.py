@@ -8,6 +8,7 @@ turns the defaults round: nothing is guessed that should be told, and cookies an
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import ssl
 import sys
@@ -18,9 +19,21 @@ from urllib.parse import urlsplit
 
 from spak.lang.limits import MAX_BYTES
 from spak.ledger.private import keep_folder
-from spakweb import restoring
-from spakweb.database import LIMITS, Limits, database
-from spakweb.environment import BadSetting, flag, folders, number, operators_law, origin, reach, text, words
+from spakweb.ground.database import restoring
+from spakweb.ground.database.settings import LIMITS, Limits, database
+from spakweb.ground.environment import (
+    BadSetting,
+    flag,
+    folders,
+    number,
+    operators_law,
+    origin,
+    packages,
+    reach,
+    text,
+    words,
+)
+from spakweb.ground.logs import handlers
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -100,53 +113,54 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "channels",
     "django_htmx",
-    "template_partials",
     "allauth",
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
-    "spakweb.teams",
-    "spakweb.specs",
-    "spakweb.editor",
-    "spakweb.reviews",
-    "spakweb.suites",
-    "spakweb.campaigns",
-    "spakweb.runs",
-    "spakweb.sources",
-    "spakweb.fleet",
-    "spakweb.hooks",
-    "spakweb.incoming",
-    "spakweb.folders",
-    "spakweb.triggers",
-    "spakweb.oidc",
-    "spakweb.telemetry",
-    "spakweb.schedules",
-    "spakweb.audit",
-    "spakweb.home",
+    "spakweb.ground",
+    "spakweb.work",
+    "spakweb.face",
+    "spakweb.ground.teams",
+    "spakweb.store.jobs",
+    "spakweb.store.specs",
+    "spakweb.store.reviews",
+    "spakweb.store.suites",
+    "spakweb.store.campaigns",
+    "spakweb.store.runs",
+    "spakweb.store.sources",
+    "spakweb.store.fleet",
+    "spakweb.store.hooks",
+    "spakweb.store.incoming",
+    "spakweb.store.folders",
+    "spakweb.store.triggers",
+    "spakweb.ground.oidc",
+    "spakweb.store.telemetry",
+    "spakweb.store.schedules",
+    "spakweb.ground.audit",
     "rest_framework",
     "drf_spectacular",
-    "spakweb.api",
+    "spakweb.store.api",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "spakweb.csp.ContentSecurityPolicy",
-    "spakweb.files.Files",
-    "spakweb.representations.Representations",
-    "spakweb.teams.bearer.Bearer",
+    "spakweb.ground.web.csp.ContentSecurityPolicy",
+    "spakweb.ground.web.files.Files",
+    "spakweb.ground.web.representations.Representations",
+    "spakweb.work.teams.bearer.Bearer",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "spakweb.audit.middleware.Origin",
-    "spakweb.access.SignedIn",
+    "spakweb.ground.audit.middleware.Origin",
+    "spakweb.ground.access.SignedIn",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "spakweb.runs.unsafe_text.Seen",
-    "spakweb.error_pages.RefusedToAnswer",
+    "spakweb.ground.unsafe_text.Seen",
+    "spakweb.ground.web.error_pages.RefusedToAnswer",
 ]
 
 ROOT_URLCONF = "spakweb.urls"
@@ -162,9 +176,16 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "spakweb.home.context.shell",
+                "spakweb.face.home.context.shell",
             ],
-            "builtins": ["spakweb.home.templatetags.shell"],
+            "builtins": ["spakweb.face.home.template_tags"],
+            "libraries": {
+                "campaigns": "spakweb.face.campaigns.template_tags",
+                "folders": "spakweb.face.folders.template_tags",
+                "reviews": "spakweb.face.reviews.template_tags",
+                "runs": "spakweb.face.runs.template_tags",
+                "suites": "spakweb.face.suites.template_tags",
+            },
         },
     },
 ]
@@ -172,7 +193,7 @@ TEMPLATES: list[dict[str, Any]] = [
 # ---- the API
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "spakweb.face.api.schema.Schema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
@@ -183,7 +204,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "POSTPROCESSING_HOOKS": ["spakweb.api.schema.problems"],
+    "POSTPROCESSING_HOOKS": ["spakweb.face.api.schema.problems"],
 }
 
 # ---- stores
@@ -218,22 +239,33 @@ if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection 
 CACHES: dict[str, dict[str, Any]] = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 if REDIS_URL:  # how often someone tried to sign in is counted over all processes
     CACHES["default"] = {
-        "BACKEND": "spakweb.cache.Shared",
+        "BACKEND": "spakweb.ground.cache.Shared",
         "LOCATION": REDIS_URL,
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
 
 # ---- workers
 
+SOURCE_S = number("SPAK_WEB_SOURCE_S", 120, 1, 3600)
+"""How long a repository may take, from the first question to the last file."""
+VISIBLE_S = 3600 + 2 * SOURCE_S
+"""Redis hands a message on that a worker has had for so long: longer than any job is held."""
 QUEUE_DIR = DATA_DIR / "queue"
 CELERY_BROKER_URL = REDIS_URL or "spakfiles://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
-    {"visibility_timeout": 3600, "socket_timeout": None, "socket_connect_timeout": 5, "max_retries": 0}
+    {"visibility_timeout": VISIBLE_S, "socket_timeout": None, "socket_connect_timeout": 5, "max_retries": 0}
     if REDIS_URL  # max_retries: else who starts a run while Redis is away waits six seconds, for nothing
     else {"folder": str(QUEUE_DIR), "polling_interval": 0.02}
 )
 if REDIS_URL.startswith("rediss://"):  # kombu by itself would believe any certificate
     CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}
+CELERY_IMPORTS = (
+    "spakweb.work.worker.tasks",
+    "spakweb.work.jobs.tasks",
+    "spakweb.work.schedules.jobs",
+    "spakweb.work.suites.jobs",
+)
+"""Where a worker finds its tasks, and what follows a sweep."""
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
@@ -243,6 +275,23 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+JOBS = (
+    "spakweb.work.hooks.deliver.KIND",
+    "spakweb.work.telemetry.jobs.KIND",
+    "spakweb.work.suites.judging.VET",
+    "spakweb.work.suites.judging.JUDGE",
+    "spakweb.work.worker.problem_checks.KIND",
+    "spakweb.work.folders.steps.KIND",
+    "spakweb.work.sources.branches.KIND",
+    "spakweb.work.reviews.checks.KIND",
+    "spakweb.work.reviews.queue_steps.KIND",
+    "spakweb.work.campaigns.steps.KIND",
+)
+"""The kinds of jobs that workers do besides runs (spakweb.work.jobs.kinds)."""
+JOB_QUEUE = text("SPAK_WEB_JOB_QUEUE", "default")
+"""The queue of all jobs: workers that serve it do them."""
+if not re.fullmatch(r"[\w.:-]{1,60}", JOB_QUEUE):
+    raise BadSetting("SPAK_WEB_JOB_QUEUE", "is not a name", "letters, digits, _ . : -", "name one queue")
 WORKER_THREADS = number("SPAK_WEB_WORKER_THREADS", 4, 1, 64)
 WORKER_QUEUES = words("SPAK_WEB_WORKER_QUEUES", "default,gpu")
 RUNNER_NAME = text("SPAK_WEB_RUNNER", os.uname().nodename)
@@ -251,6 +300,8 @@ TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
 """How many runs of one team are advanced at the same time."""
 LAW = operators_law("SPAK_WEB_LAW")
 """The operator's law: the text of each file by its name."""
+PACKAGES = packages("SPAK_WEB_PACKAGES")
+"""Installed packages whose tools, validators, backends and predicates runs may use."""
 SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
 WEBHOOK_REACH = reach("SPAK_WEB_WEBHOOK_REACH")
@@ -261,8 +312,6 @@ SOURCE_REACH = reach("SPAK_WEB_SOURCE_REACH")
 """The kinds of addresses that repositories of teams may be at."""
 SOURCE_FOLDERS = folders("SPAK_WEB_SOURCE_FOLDERS")
 """Folders of the workers' disk whose repositories teams may name."""
-SOURCE_S = number("SPAK_WEB_SOURCE_S", 120, 1, 3600)
-"""How long a repository may take, from the first question to the last file."""
 CELERY_BEAT_SCHEDULE = {
     # workers that come back after a night do not find a night's sweeps
     "sweep": {"task": "runs.sweep", "schedule": 5.0, "options": {"expires": 60.0}}
@@ -287,10 +336,10 @@ ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "/account/login/"
-ACCOUNT_ADAPTER = "spakweb.teams.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "spakweb.work.teams.adapter.AccountAdapter"
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_RATE_LIMITS = {
-    "login_failed": "10/m/ip,5/300s/key",  # the key is a name from one address: teams/adapter.py
+    "login_failed": "10/m/ip,5/300s/key",  # the key is a name from one address: work/teams/adapter.py
     "login_failed_anywhere": "100/h/key",
 }
 ACCOUNT_SESSION_REMEMBER = None  # as the person ticks
@@ -299,6 +348,12 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # nobody must have an address; where letters go nowhere none is proven
 MFA_TOTP_ISSUER = "SPAK"
+MFA_FORMS = {
+    "authenticate": "spakweb.work.teams.codes.Authenticate",
+    "reauthenticate": "spakweb.work.teams.codes.Reauthenticate",
+    "activate_totp": "spakweb.work.teams.codes.Activate",
+}
+MFA_TOTP_TOLERANCE = 1  # a phone's clock may be half a minute off
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION  # browsers allow passkeys on http://localhost
 OPEN_SIGNUP = flag("SPAK_WEB_OPEN_SIGNUP", False)
 INVITATION_DAYS = number("SPAK_WEB_INVITATION_DAYS", 7, 1, 90)
@@ -349,20 +404,24 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "spakweb.bundles.Bundles",
+    "spakweb.ground.web.bundles.Bundles",
 ]
 STATIC_ROOT = DATA_DIR / "static"
 STORAGE = text("SPAK_WEB_STORAGE", "files")
 """Where blobs are: `files` of the data folder, which all parts share, or rows of the `database`."""
 _STORES = {
     "files": "django.core.files.storage.FileSystemStorage",
-    "database": "spakweb.ledger.storage.DatabaseStorage",
+    "database": "spakweb.store.ledger.storage.DatabaseStorage",
 }
 if STORAGE not in _STORES:
     raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "fix it, or unset it")
 STORAGES = {
     "default": {"BACKEND": _STORES[STORAGE]},
-    "staticfiles": {"BACKEND": "spakweb.files.HashedFiles" if PRODUCTION else "spakweb.files.PlainFiles"},
+    "staticfiles": {
+        "BACKEND": "spakweb.ground.web.files.HashedFiles"
+        if PRODUCTION
+        else "spakweb.ground.web.files.PlainFiles"
+    },
 }
 WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_AUTOREFRESH = not PRODUCTION
@@ -383,7 +442,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
 DATA_UPLOAD_MAX_NUMBER_FILES = 100
 """Of one form, where no script packs them into one. What is large goes to disk as it comes."""
 REQUEST_BYTES = max(RUN_FILES_BYTES, 64 << 20) + (1 << 20)
-"""The longest request that is read at all (spakweb.bodies)."""
+"""The longest request that is read at all (spakweb.ground.web.bodies)."""
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -411,7 +470,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 CSRF_COOKIE_HTTPONLY = True
-CSRF_FAILURE_VIEW = "spakweb.error_pages.csrf"
+CSRF_FAILURE_VIEW = "spakweb.ground.web.error_pages.csrf"
 SECURE_SSL_REDIRECT = PRODUCTION
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = number("SPAK_WEB_HSTS_SECONDS", 31536000 if PRODUCTION else 0, 0, 126144000)
@@ -436,27 +495,4 @@ if OTLP and urlsplit(OTLP).scheme not in ("http", "https"):
 OTLP_HEADERS = text("SPAK_WEB_OTLP_HEADERS")
 """`name=value` with commas between, such as a key of the collector's."""
 
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "plain": {
-            "()": "spakweb.redact.Plain",
-            "format": "{asctime} {levelname} {name}: {message}",
-            "style": "{",
-        },
-        "json": {"()": "spakweb.logs.Json"},
-    },
-    "filters": {
-        "rate_limit": {"()": "spakweb.log_rate_limit.RateLimit"},
-        "ids": {"()": "spakweb.logs.Ids"},
-    },
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": LOG, "filters": ["rate_limit", "ids"]},
-    },
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {
-        "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
-        "spakweb": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-    },
-}
+LOGGING = handlers.configuration(LOG)

@@ -1,6 +1,7 @@
 """SPAK_WORK in a sealed check: `$SPAK_WORK COMMAND ...` runs the command on the work, without sealed files.
 
-Gives its standard input to spak.suites.apart over a socket, and what the command put out, with its exit code.
+Gives its standard input to spak.evolve.suites.apart over a socket, and prints the command's output, with its
+exit code.
 """
 
 import json

@@ -26,8 +26,18 @@ Decl diagnostic(Severity, File, Line, Code, Message) bound [/name, /string, /num
 Decl checks_ran(Validator, Signal) bound [/string, /name].
 
 # Each check by the files that it ran on: /own are the run's, at that root; /beginning those that the run began
-# with and its ordinary changes alone, where it changed more than these.
+# with and its ordinary changes alone, where it changed more than these; /sealed are all that it made, with the
+# files of the sealed checks that the run has (by their hash), which run once, as its last step.
 Decl checks_ran_on(Root, Files, Signal) bound [/string, /name, /name].
+Decl sealed_checks(Hash) bound [/string].
+
+# Where the run goes on, where a task's NEXT leaves it to the law (NEXT BY next_action): the task that ended and
+# with which signal, the move before, and how many moves followed a failure so far.
+Decl ended(Task, Signal) bound [/string, /name].
+Decl last_action(Action) bound [/name].
+Decl retry_count(Count) bound [/number].
+Decl next_action(Action) bound [/name].
+
 Decl signed_approval(Action, Signer) bound [/name, /string].
 Decl admin_override(Action, Signer) bound [/name, /string].
 

@@ -11,7 +11,7 @@ file_tool(/delete_file, /deletes).
 file_tool(/cc, /writes).
 file_tool(/nvcc, /writes).
 
-# A tool that shows what it writes may change the files that say what is run; a command line may not.
+# A tool that shows what it writes may change the files that say what is run; one that compiles may not.
 permitted_place(/edits, /inside).
 permitted_place(/edits, /control).
 permitted_place(/deletes, /control).

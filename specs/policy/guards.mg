@@ -25,6 +25,13 @@ checked() :-
 block_commit(Reason) :- broken(Reason).
 block_commit("No Check Ran") :- !checked().
 
+# Where a run has sealed checks nothing of it leaves before they ran.
+sealed_ran() :- checks_ran_on(_, /sealed, _).
+awaits_sealed_checks() :-
+    sealed_checks(_),
+    !sealed_ran().
+block_commit("Sealed Checks Did Not Run") :- awaits_sealed_checks().
+
 # Green by its own tests: what the run changed of its checks, or of what runs by itself, made them pass.
 by_own_tests() :- checks_ran_on(_, /beginning, /fail).
 by_own_tests() :- checks_ran_on(_, /beginning, /timeout).
@@ -46,6 +53,24 @@ forbidden(Action) :-
 forbidden(Action) :-
     makes_commit(Action),
     by_own_tests(),
+    !approved(Action).
+
+# A push carries commits out, each of which passed the barrier; what was found since holds it back too. What would
+# run by itself goes out by a signature over a call that names it.
+forbidden(Action) :-
+    tool(Action, /git_push),
+    broken(_).
+forbidden(Action) :-
+    tool(Action, /git_push),
+    by_own_tests(),
+    !approved(Action).
+forbidden(Action) :-
+    tool(Action, /git_push),
+    awaits_sealed_checks(),
+    !approved(Action).
+forbidden(Action) :-
+    tool(Action, /git_push),
+    argument(Action, "runs", _),
     !approved(Action).
 
 # ---- The refactoring guard: a file on which untested files rest changes only if a person signs for it.

@@ -39,6 +39,9 @@ document.addEventListener("click", (event) => {
   closeMenus(event.target.closest("details.menu"));
   const copy = event.target.closest("[data-copy]");
   if (copy) navigator.clipboard?.writeText(copy.dataset.copy).then(() => say("Copied"), () => say("Copying is not allowed here"));
+  const inMenu = document.getElementById(event.target.closest("main a[href^='#']")?.hash.slice(1) ?? "");
+  const menu = inMenu?.closest("details.menu");
+  if (menu) { event.preventDefault(); menu.open = true; inMenu.focus(); }
   const open = event.target.closest("[data-open]");
   if (open) show(open.dataset.open);
   const back = event.target.closest("[data-back]"); // what was typed is still in the form
@@ -78,6 +81,23 @@ document.addEventListener("submit", (event) => {
   if (!words || form.dataset.confirmed) return;
   event.preventDefault();
   ask(form, event.submitter, words);
+});
+
+// A page that comes of a form keeps the place of whoever works by keys: where it leads, else its report, else the form.
+const LEFT = "spak:left";
+document.addEventListener("submit", ({ target, defaultPrevented }) => {
+  if (defaultPrevented || target.method !== "post") return;
+  const near = target.closest("main section[aria-labelledby], main [id]");
+  sessionStorage.setItem(LEFT, JSON.stringify([location.pathname, near?.getAttribute("aria-labelledby") ?? near?.id ?? ""]));
+});
+const [leftPath, leftPlace] = JSON.parse(sessionStorage.getItem(LEFT) ?? "[]");
+sessionStorage.removeItem(LEFT);
+if (leftPath) setTimeout(() => {  // after the report was moved, which would take the focus from it
+  const place = location.hash.slice(1) || (told?.firstElementChild || leftPath !== location.pathname ? "" : leftPlace);
+  const landing = document.getElementById(place) ?? told?.firstElementChild;
+  if (!landing || document.activeElement !== document.body) return;
+  if (landing.tabIndex < 0) landing.tabIndex = -1;
+  landing.focus();
 });
 
 // ---- the palette
@@ -121,11 +141,31 @@ function fit(name, wanted) {
   return score - name.length / 100;
 }
 
+// Runs that the palette does not hold are asked for when nothing that it holds fits.
+const FOUND_MS = 250;
+const asking = { words: "", found: [], timer: 0 };
+
+async function find(words) {
+  asking.words = words;
+  asking.found = [];
+  const source = palette.querySelector("input").dataset.source;
+  try {
+    const answer = await fetch(`${source}${source.includes("?") ? "&" : "?"}q=${encodeURIComponent(words)}`, { headers: { Accept: "application/json" } });
+    if (answer.ok && asking.words === words) asking.found = (await answer.json()).places;
+  } catch { /* said as nothing found: the next letter asks again */ }
+  if (asking.words === words && palette.querySelector("input").value.trim() === words) draw(words);
+}
+
 function draw(typed) {
-  const wanted = typed.toLowerCase().replace(/\s+/g, "");
-  shown = (places ?? []).map((place) => [fit(place.name.toLowerCase(), wanted), place]).filter(([score]) => score >= 0 || !wanted)
+  const wanted = typed.toLowerCase().replace(/\s+/g, ""), words = typed.trim(), known = asking.words === words;
+  shown = [...(places ?? []), ...(known ? asking.found : [])].map((place) => [fit(place.name.toLowerCase(), wanted), place]).filter(([score]) => score >= 0 || !wanted)
     .sort((one, other) => (wanted ? other[0] - one[0] : 0)).slice(0, 30).map(([, place]) => place);
   chosen = 0;
+  clearTimeout(asking.timer);
+  if (places && wanted && !shown.length && !known) asking.timer = setTimeout(() => find(words), FOUND_MS);
+  const nothing = palette.querySelector("[data-nothing]");
+  nothing.hidden = !places || !wanted || shown.length > 0;
+  nothing.textContent = nothing.hidden ? "" : known ? `Nothing found for ${words}.` : "Looking for runs...";
   const list = palette.querySelector("ul");
   list.replaceChildren(...shown.map((place, index) => {
     const row = document.createElement("li");

@@ -268,6 +268,31 @@ def test_what_was_edited_after_a_kill_is_left_and_the_rest_taken_back(places: tu
     assert held(user) == {**before, "src/app.py": ("f", b"mine\n", False)}
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_edited_while_it_is_applied_is_a_conflict_and_stays(
+    places: tuple[Path, Path], late: bool
+) -> None:
+    """Between the look and the write a person is asked, or the process was stopped for an hour."""
+    run, user = places
+    wanted = some(user)
+    edited = user / "run.sh"
+
+    def edits(call: str) -> None:
+        if call == "symlink":  # of a path that is written before this one
+            edited.write_text("mine\n")
+
+    was = held(user)
+    with both(run, user, Disk(edits if late else lambda call: None)) as (journal, folder):
+        planned = plan(folder, wanted)
+        if not late:
+            edited.write_text("mine\n")
+        with pytest.raises(RunError) as caught:
+            bring(journal, folder, planned, {})
+        assert caught.value.code == "apply.conflict" and "run.sh" in caught.value.message
+        assert journal.under_way() is None and journal.standing() == []
+    assert held(user) == {**was, "run.sh": ("f", b"mine\n", False)}
+
+
 def test_a_link_on_the_way_is_not_followed(places: tuple[Path, Path], tmp_path: Path) -> None:
     run, user = places
     outside = tmp_path / "outside"
@@ -285,6 +310,28 @@ def test_a_run_folder_that_cannot_be_written_is_an_error_with_a_code(places: tup
     with pytest.raises(RunError) as caught, both(run, user):
         pass
     assert caught.value.code.startswith("workspace.")
+
+
+def test_where_modes_do_not_count_those_of_the_folder_stay(places: tuple[Path, Path]) -> None:
+    run, user = places
+    for name, mode in (("script", 0o755), ("plain", 0o644), ("gone", 0o755)):
+        (user / name).write_text("old\n")
+        (user / name).chmod(mode)
+    wanted = [
+        *(Change(name, file("old\n"), file("new\n")) for name in ("plain", "script")),
+        Change("gone", file("old\n"), GONE),
+        Change("made", GONE, file("made\n")),
+    ]
+    journal = Journal(run)
+    with journal.held(), opened(user, modes=False) as folder:
+        one = bring(journal, folder, plan(folder, wanted), {})
+        assert one is not None and (user / "script").read_text() == "new\n"
+        modes = {path.name: path.stat().st_mode & 0o111 for path in user.iterdir()}
+        assert modes == {"script": 0o111, "plain": 0, "made": 0}
+        bring(journal, folder, plan(folder, undo(journal, one)), {}, one.number)
+    assert {path.name: path.stat().st_mode & 0o111 for path in user.iterdir()} == {
+        "script": 0o111, "plain": 0, "gone": 0o111,
+    }  # fmt: skip
 
 
 def test_two_at_once_are_told_apart(places: tuple[Path, Path], tmp_path: Path) -> None:

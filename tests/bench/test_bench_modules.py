@@ -31,12 +31,11 @@ UNREPORTED = {
 """Figures that recorded answers do not have, of lists that are not in the repository, or of an engine."""
 PRINTED = [
     ("docs/sandbox.md", r"One MiB of output with 20 values takes (\d+) ms", "redaction", "1 MiB of a log"),
-    ("docs/sandbox.md", r"this repository ([\d.]+) % are held", "door", "of this repository"),
     ("docs/graph.md", r"100 tasks take some \d+ to (\d+) ms", "graph", "layout of 100 tasks, work"),
     ("docs/graph.md", r"1,000 tasks \d+ to (\d+) ms", "graph", "layout of 1000 tasks, work"),
-    ("docs/runs.md", r"\| a worker, SQLite \| ([\d.]+) s", "growth", r"a worker, SQLite: .* records$"),
+    ("bench/RESULTS.md", r"\| a worker, SQLite \| ([\d.]+) s", "growth", r"a worker, SQLite: .* records$"),
     (
-        "docs/runs.md",
+        "bench/RESULTS.md",
         r"\| `spak resume`, with the start of the process \| ([\d.]+) s",
         "growth",
         "`spak resume`",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from cli_kit import spak
+from cli_kit import raw, run_dir, spak
 from git_http_kit import git
 
 pytestmark = pytest.mark.sandbox
@@ -15,6 +16,15 @@ SPEC = """AGENT P LEVEL 4 {{ CONFIG {{ MODE full_auto }} START -> a
 TASK a {{ {steps}
   VALIDATOR Command {{ cmd: "true" }} NEXT {{ success -> b }} }}
 TASK b {{ step k: tool.git_commit {{ message: "fix" }} {after} }} }}
+"""
+TWICE = """AGENT P LEVEL 4 { CONFIG { MODE full_auto } START -> a
+TASK a { step w: tool.write_file { path: "conftest.py" content: "import os" }
+  VALIDATOR Command { cmd: "true" } NEXT { success -> b } }
+TASK b { step k: tool.git_commit { message: "plant" } NEXT { success -> c } }
+TASK c { step r: tool.run { cmd: "rm conftest.py" }
+  step w: tool.write_file { path: "src/app.py" content: "X = 2" }
+  VALIDATOR Command { cmd: "true" } NEXT { success -> d } }
+TASK d { step k: tool.git_commit { message: "fix" } } }
 """
 
 
@@ -66,6 +76,39 @@ def test_what_may_run_by_itself_waits(repo: Path, tmp_path: Path) -> None:
     assert git(repo, "branch", "--format=%(refname:short)") == "main"
     code, _ = spak(tmp_path, "apply", run, "--branch", "spak/x", "--allow-runs", "conftest.py", "--json")
     assert code == 0 and "conftest.py" in git(repo, "ls-tree", "--name-only", "spak/x")
+
+
+def test_what_an_earlier_commit_has_waits_too(repo: Path, tmp_path: Path) -> None:
+    """It is gone at the end, and in the history that the branch brings."""
+    (tmp_path / "p.spak").write_text(TWICE)
+    _, seen = spak(tmp_path, "run", "p.spak", "--workspace", "repo", "--json")
+    assert seen["state"] == "succeeded", seen
+    run = str(seen["run"])
+    code, found = spak(tmp_path, "apply", run, "--branch", "spak/x", "--json")
+    assert code == 4 and [one["path"] for one in found["held"]] == ["conftest.py"]
+    code, _ = spak(tmp_path, "apply", run, "--branch", "spak/x", "--allow-runs", "conftest.py", "--json")
+    assert code == 0 and git(repo, "log", "--format=%s", "spak/x").splitlines() == ["fix", "plant", "first"]
+
+
+def test_what_a_person_confirmed_is_signed_and_kept(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    run = ran(repo, writes("src/app.py"), writes("conftest.py"))
+    (tmp_path / "spak.toml").write_text(raw(tmp_path, "keys", "make", "me").stdout)
+    confirmed = ("apply", run, "--branch", "spak/x", "--allow-runs", "conftest.py", "--json")
+    keys = tmp_path / "config/spak/keys"
+    keys.rename(tmp_path / "elsewhere")
+    code, found = spak(tmp_path, *confirmed)
+    assert (code, found["error"]["code"]) == (2, "keys.missing")
+    assert git(repo, "branch", "--format=%(refname:short)") == "main"
+    (tmp_path / "elsewhere").rename(keys)
+    assert spak(tmp_path, *confirmed)[0] == 0
+    (kept,) = json.loads((run_dir(tmp_path, {"run": run}) / "applied/done.json").read_bytes())
+    assert (kept["about"]["runs"], kept["about"]["branch"]) == (["conftest.py"], "spak/x")
+    assert kept["about"]["approval"]["signature"]
+    code, found = spak(tmp_path, "apply", run, "--undo", "--json")
+    assert (code, found["error"]["code"]) == (1, "apply.nothing"), "a branch changed no file of the folder"
 
 
 @pytest.mark.parametrize(("name", "code"), [("main", "apply.branch_taken"), ("a..b", "apply.branch")])

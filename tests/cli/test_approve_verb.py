@@ -109,13 +109,23 @@ def test_a_yes_lets_it_happen_and_replays(waits: Any, spak: Spak, runs: Path) ->
     assert set(answers[0]["body"]) == {"of", "decision", "signer", "expires", "run", "signature"}
 
 
+def test_all_that_is_signed_is_shown_however_long_it_is(spak: Spak, keys: Path, tmp_path: Path) -> None:
+    """A long text is in the records by reference, and its end may be what matters."""
+    words = "# nothing to see here\\n" * 2000
+    text = TIDY.replace('["rm", "-r", "old"]', f'["sh", "-c", "{words}rm -r old; echo THE-END"]')
+    done = start(spak, tmp_path, text)
+    assert done.code == 4, done.err
+    assert "echo THE-END" in spak("approve", done.json["run"], "--json").err
+
+
 def test_a_no_refuses(waits: Any, spak: Spak, runs: Path) -> None:
     done = spak("approve", waits["run"], "--deny", "--json")
     assert (done.code, done.json["state"]) == (5, "refused")
     assert done.json["refusal"]["codes"] == ["policy.approval_denied"]
     assert (runs / waits["run"] / "workspace/old/a.txt").exists()
     assert equal(spak, waits["run"])
-    assert spak("approve", waits["run"], "--json").error == "run.no_approval"
+    again = spak("approve", waits["run"], "--json")
+    assert again.error == "run.no_approval" and "it ended: spak show" in again.json["error"]["hint"]
 
 
 def test_without_APPROVALS_it_is_denied_at_once(spak: Spak, keys: Path, tmp_path: Path) -> None:
@@ -130,7 +140,10 @@ def test_what_no_signature_would_permit_is_denied_at_once(spak: Spak, keys: Path
 
 
 def test_a_run_without_approvers_does_not_wait_for_nobody(spak: Spak, tmp_path: Path) -> None:
-    assert start(spak, tmp_path).code == 5
+    done = start(spak, tmp_path)
+    assert done.code == 5
+    again = spak("approve", done.json["run"], "--json")
+    assert again.error == "run.no_approval" and "no approver was listed" in again.json["error"]["hint"]
 
 
 RELEASE = TIDY.replace('["rm", "-r", "old"]', '["touch", "released"]')

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cli_calls import Cli
 from spak import canon
-from spak.outer import spec_history
-from spak.outer.spec_history import Record, Version
+from spak.evolve import spec_history
+from spak.evolve.spec_history import Record, Version
 from spak.policy import approval
 
 ONE = 'TASK a {\n  GOAL: "look"\n  step s: tool.list_files { path: "." }\n}\n'

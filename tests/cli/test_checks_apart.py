@@ -96,16 +96,46 @@ def test_a_check_that_its_own_tests_made_pass_is_called_so(
     tmp_path: Path, project: Path, files: dict[str, str]
 ) -> None:
     seen = ended(tmp_path, **files)
-    assert (seen["state"], seen["by_own_tests"]) == ("succeeded", True)
+    apart = sorted(set(files) - {"src/app.py"})
+    assert (seen["state"], seen["by_own_tests"]) == ("succeeded", apart)
     (kept,) = again(tmp_path, seen)
     assert not all(one["ok"] for one in kept["checks"])  # type: ignore[attr-defined]
     run = str(seen["run"])
     assert "succeeded, by its own tests" in spak(tmp_path, "runs")[1]
+    assert spak(tmp_path, "show", run, "--json")[1]["by_own_tests"] == apart
     code, found = spak(tmp_path, "apply", run, "--json")
     assert code == 4 and {row["path"] for row in found["held"]} == set(files) - {"src/app.py"}
     named = [word for path in set(files) - {"src/app.py"} for word in ("--allow-runs", path)]
     assert spak(tmp_path, "apply", run, *named, "--json")[0] == 0
     assert spak(tmp_path, "replay", run, "--json")[1]["equal"] is True
+
+
+def test_a_check_that_cannot_run_without_what_the_run_added_is_by_its_own_tests(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "tests/test_app.py").unlink()
+    (project / "tests").rmdir()
+    seen = ended(tmp_path, **{"src/app.py": GOOD, "tests/test_app.py": TEST})
+    assert (seen["state"], seen["by_own_tests"]) == ("succeeded", ["tests/test_app.py"])
+    (kept,) = again(tmp_path, seen)
+    assert not all(one["ok"] for one in kept["checks"])  # type: ignore[attr-defined]
+
+
+def test_what_measures_runs_once_on_all_that_the_run_made(tmp_path: Path, project: Path) -> None:
+    measure = "import json\nprint(json.dumps({'nonce': json.loads(input())['nonce'], 'metrics': {'v': 3}}))\n"
+    (project / "measure.py").write_text(measure)
+    spec = SPEC.replace("LEVEL 2", "LEVEL 5").replace(
+        'VALIDATOR PyTest {{ paths: ["tests"] }}',
+        'VALIDATOR Metric {{ cmd: "python measure.py", source: "src/app.py", metric: "v", samples: 1 }}',
+    )
+    steps = "\n".join(
+        f"step {name}: tool.write_file {{ path: {json.dumps(path)}, content: {json.dumps(text)} }}"
+        for name, path, text in (("a", "src/app.py", GOOD), ("b", "tests/conftest.py", PASSES))
+    )
+    (tmp_path / "mends.spak").write_text(spec.format(steps=steps))
+    code, seen = spak(tmp_path, "run", "mends.spak", "--workspace", "project", "--json")
+    assert (code, seen["state"]) == (0, "succeeded"), seen
+    assert again(tmp_path, seen) == [] and "by_own_tests" not in seen
 
 
 def test_what_shares_the_process_of_the_tests_is_not_found_so(tmp_path: Path, project: Path) -> None:

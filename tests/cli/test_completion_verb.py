@@ -46,7 +46,7 @@ def test_bash_takes_its_script(cli: Cli) -> None:
 
 def test_verbs_options_and_choices_are_offered(cli: Cli, tmp_path: Path) -> None:
     assert ask(cli, tmp_path, "spak", "") == list(VERBS)
-    assert ask(cli, tmp_path, "spak", "ex") == ["export"]
+    assert ask(cli, tmp_path, "spak", "exp") == ["export", "explain"]
     assert "--strict" in ask(cli, tmp_path, "spak", "check", "--")
     assert ask(cli, tmp_path, "spak", "completion", "") == list(SHELLS)
     assert ask(cli, tmp_path, "spak", "ledger", "") == ["verify"]

@@ -65,6 +65,7 @@ def test_a_report_goes_where_it_is_sent(cli: Cli, waiting: str, tmp_path: Path) 
         assert (done.code, done.error) == (2, "usage.file"), output
 
 
-def test_version_is_one_line(tmp_path: Path) -> None:
+def test_the_first_line_of_version_is_the_release(tmp_path: Path) -> None:
+    """What follows are the hashes of what ships (tests/test_seeds.py)."""
     done = Background(tmp_path, "--version").done()
-    assert (done.code, done.err) == (0, "") and re.fullmatch(r"spak \d+\.\d+\.\d+\S*\n", done.out)
+    assert (done.code, done.err) == (0, "") and re.match(r"spak \d+\.\d+\.\d+\S*\n", done.out)

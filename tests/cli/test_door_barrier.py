@@ -51,6 +51,48 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
+LATE = """AGENT Late LEVEL 2 {{
+    START -> mend
+    TASK mend {{
+        GOAL "Change the files, and check them."
+        step write: tool.write_file {{ path: "src/app.py" content: "two = 2" }}
+        VALIDATOR Command {{ cmd: "true" }}
+        NEXT {{ success -> late }}
+    }}
+    TASK late {{
+        GOAL "Write after the check."
+        step write: tool.write_file {{ path: "src/app.py" content: "broken" }}
+        step commit: {step}
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("way", COMMITS)
+def test_nothing_that_was_written_after_a_clean_check_leaves(tmp_path: Path, project: Path, way: str) -> None:
+    (tmp_path / "late.spak").write_text(LATE.format(step=COMMITS[way]))
+    _, seen = spak(tmp_path, "run", "late.spak", "--workspace", "project", "--json")
+    run, before = str(seen["run"]), git(project, "rev-parse", "HEAD")
+    for more in ((), ("--branch", "spak/x")):
+        code, found = spak(tmp_path, "apply", run, "--json", *more)
+        refused = found.get("blocked") or found["error"]["code"]
+        assert (code, refused) in ((4, ["No Check Ran"]), (1, "apply.no_commits")), found
+    assert (project / "src/app.py").read_text() == "one = 1\n"
+    refs = git(project, "for-each-ref", "--format=%(refname)")
+    assert (git(project, "rev-parse", "HEAD"), refs) == (before, "refs/heads/main")
+
+
+def test_a_run_without_checks_leaves_and_one_that_checks_last_too(tmp_path: Path, project: Path) -> None:
+    for text in (
+        'task A { step w: tool.write_file { path: "src/app.py" content: "two = 2" } }',
+        'task A { step w: tool.write_file { path: "src/app.py" content: "x" } success: file_exists("src") }',
+    ):
+        (tmp_path / "a.spak").write_text(text)
+        _, seen = spak(tmp_path, "run", "a.spak", "--workspace", "project", "--json")
+        code, found = spak(tmp_path, "apply", str(seen["run"]), "--json")
+        assert (code, found["blocked"], len(found["applied"])) == (0, [], 1)
+
+
 @pytest.mark.parametrize("way", COMMITS)
 def test_nothing_of_a_failed_check_leaves(tmp_path: Path, project: Path, way: str) -> None:
     (tmp_path / "mends.spak").write_text(SPEC.format(step=COMMITS[way]))

@@ -15,8 +15,8 @@ import pytest
 from cli_calls import ASK, Background, Cli, Done
 from process_kit import WAIT_S, until
 from spak.cli import cells
-from spak.outer.experiments import Cell
-from spak.suites import Case, Verdict
+from spak.evolve.experiments import Cell
+from spak.evolve.suites import Case, Verdict
 
 pytestmark = pytest.mark.sandbox
 

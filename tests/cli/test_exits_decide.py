@@ -1,6 +1,6 @@
 """Exits of tools decide a task that nothing else judges: whole runs through the command.
 
-Source: DESIGN.md section 15. The first two specs ended `succeeded` with exit 0 under semantics 2.
+Source: DESIGN.md section 15.
 """
 
 from __future__ import annotations

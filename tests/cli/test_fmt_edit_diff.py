@@ -19,7 +19,7 @@ from spak.errors import UsageError
 from spak.lang.edit import OPS
 from spak.lang.edit.syntax import SPECIAL, VERBS, usage
 
-MESSY = 'agent A level 2{start a// one\r\n task a{goal"é"\ttools[run,]}}'
+MESSY = 'agent A level 2{start a// one\r\n task a{goal"é"\ttools[run,]}}\n'
 NEAT = 'agent A level 2 {\n  start -> a // one\n  task a { goal "é" tools [run] }\n}\n'
 BROKEN = "task a {\n"
 
@@ -305,7 +305,7 @@ def test_diff_says_what_can_not_be_compared(
 
 # ---- the page ------------------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs/editing.md").read_text()
+PAGE = (ROOT / "docs/typed-edits.md").read_text()
 
 
 @pytest.mark.parametrize("name", OPS)

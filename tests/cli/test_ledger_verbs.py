@@ -55,13 +55,13 @@ def test_replay_names_the_first_decision_that_does_not_follow(cli: Cli, ended: s
 
 
 def test_replay_of_a_kernel_that_is_not_known(cli: Cli, ended: str, runs: Path) -> None:
-    forge(runs / ended / "trace.jsonl", 0, lambda record: record["body"]["rules"].update(semantics=99))
-    for verb in ("replay", "show", "resume"):
+    forge(runs / ended / "trace.jsonl", 0, lambda record: record["body"]["rules"].update(kernel=99))
+    for verb in ("replay", "resume", "cancel"):
         done = cli(verb, ended, "--json")
         assert (done.code, done.error) == (1, "ledger.semantics"), verb
 
 
-@pytest.mark.parametrize("body", [{}, {"rules": 3}, {"rules": {}}, {"rules": {"semantics": 1}}, {"host": []}])
+@pytest.mark.parametrize("body", [{}, {"rules": 3}, {"rules": {}}, {"rules": {"kernel": 1}}, {"host": []}])
 def test_a_genesis_that_says_nothing(cli: Cli, ended: str, runs: Path, body: dict[str, object]) -> None:
     def empty(record: dict[str, dict[str, object]]) -> None:
         record["body"] = body

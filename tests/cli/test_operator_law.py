@@ -64,6 +64,8 @@ def test_a_variable_names_files_too(tmp_path: Path) -> None:
     both = f"{tmp_path / 'a.mg'}:{tmp_path / 'b.mg'}"
     found = config.law(config.settings(tmp_path, {"SPAK_POLICY_LAW": both}))
     assert dict(found.operator) == {"a.mg": UNKNOWN, "b.mg": UNKNOWN}
+    found = config.law(config.settings(tmp_path, {"SPAK_POLICY_LAW": f"spak:binaries:{both}:spak:flow"}))
+    assert list(found.operator) == ["binaries.mg", "a.mg", "b.mg", "flow.mg"]
     assert code(tmp_path, SPAK_POLICY_LAW="") == "policy.invalid", "an empty variable counts as none"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_the_run_that_a_gate_or_sealed_case_was_kept_from_is_not_read(
 def test_a_campaign_that_is_stopped_between_two_pairs_names_the_command_that_goes_on(
     cli: Cli, suite: Path
 ) -> None:
-    from spak.outer.campaigns import campaign
+    from spak.evolve.campaigns import campaign
 
     def breaking() -> None:
         real = campaign.Writer.put
@@ -196,7 +197,7 @@ def test_a_model_that_breaks_the_contract_is_asked_again_with_the_reason(
 ) -> None:
     from spak.cli import outer_runs
     from spak.errors import OuterError
-    from spak.outer.propose import Training
+    from spak.evolve.propose import Training
     from spak.ports import Answer, Prompt
 
     edit = '{"op": "remove_step", "task": "Reads", "step": "two"}'
@@ -265,3 +266,21 @@ def stopping() -> None:
         raise KeyboardInterrupt
 
     outer_runs._Pairs.pair = interrupted  # type: ignore[method-assign, assignment]
+
+
+def test_a_candidate_is_a_diff_of_two_names_or_a_whole_spec(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    """As `diff -u OLD NEW` writes it, and `spak diff` takes it too."""
+    base = (tmp_path / "a.spak").read_text()
+    step = next(line for line in base.splitlines(keepends=True) if "step two" in line)
+    (tmp_path / "b.spak").write_text(base.replace(step, ""))
+    diff = ["diff", "-u", "a.spak", "b.spak"]
+    text = subprocess.run(diff, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False).stdout
+    (tmp_path / "a.diff").write_text(text)
+    said = [cli("diff", "a.spak", new, "--json").json["changes"] for new in ("b.spak", "a.diff")]
+    assert said[0] == said[1] and len(said[0]) > 0
+    for candidate in ("b.spak", "a.diff"):
+        done = cli("outer", "gate", "a.spak", candidate, "--pairs", "1", "--suite", "s", "--json")
+        assert (done.code, done.json["verdict"]) == (0, "fit")
+    (tmp_path / "a.diff").write_text(text.replace("-", "~"))
+    assert cli("diff", "a.spak", "a.diff").code == 3
+    assert "outer.untyped" in cli("outer", "gate", "a.spak", "a.diff").err

@@ -87,10 +87,12 @@ def test_a_number_is_a_version_and_all_else_a_tag(
     assert cli("run", name, "--server", "https://a", "--json").json["inputs"] == sent
 
 
-def test_a_prior_is_sent_and_its_refusal_shown(cli: Cli, answers: Callable[[Answer], None]) -> None:
+def test_a_prior_and_a_case_are_sent_and_a_refusal_shown(cli: Cli, answers: Callable[[Answer], None]) -> None:
     asked = ("run", "demo/tune", "--server", "https://a", "--prior")
     answers(lambda request: httpx.Response(201, json=RUN | {"inputs": json.loads(request.content)}))
     assert cli(*asked, "r0", "--json").json["inputs"] == {"prior": "r0"}
+    sealed = ("--sealed", "nightly/first", "--json")
+    assert cli(*asked, "r0", *sealed).json["inputs"] == {"prior": "r0", "sealed": "nightly/first"}
     refused = {"code": "web.run_prior", "title": "no such run", "detail": "no run none", "status": 400}
     answers(lambda request: httpx.Response(400 if b'"none"' in request.content else 201, json=refused))
     done = cli(*asked, "none")

@@ -128,6 +128,8 @@ def test_ends_that_are_no_success(
     assert document["waiting"] is None
     people = cli("run", "spec.spak")
     assert people.code == code and reason in people.err and "next: spak show" in people.err
+    looked = cli("show", "latest").err
+    assert f"next: spak explain {reason}" in looked and "--as events" in looked
     assert cli("resume", "latest", "--json").code == code
     assert cli("replay", "latest", "--json").json["equal"] is True
 
@@ -138,7 +140,7 @@ def test_stepwise_waits_at_the_question(cli: Cli, tmp_path: Path) -> None:
         assert (code, document["state"]) == (4, "waiting"), flags
         assert isinstance(document["waiting"], dict)
         assert document["waiting"]["prompt"] == "Say one word."
-        assert set(document["waiting"]) == {"kind", "task", "step", "role", "id", "prompt"}
+        assert set(document["waiting"]) == {"kind", "task", "step", "role", "id", "prompt", "items"}
         names = [item["name"] for item in document["artifacts"]]  # type: ignore[attr-defined]
         assert names == ["before.txt"]
 

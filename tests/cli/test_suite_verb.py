@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import ASK, HELLO, Cli
+from spak.cli import case_files
 
 EVERY = [word for split in ("train", "gate", "sealed") for word in ("--split", split)]
 
@@ -138,11 +139,33 @@ def test_cases_come_of_folders_archives_and_commits(cli: Cli, tmp_path: Path) ->
     assert (tmp_path / "s/c2/workspace/a.txt").read_text() == "one"
     wrong = cli("suite", "add", "c3", "--suite", "s", "--workspace", "git:files@none", "--json")
     assert (wrong.code, wrong.error) == (2, "suite.workspace")
-    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
-        archive.add(folder / "a.txt", "../up.txt")
-    wrong = cli("suite", "add", "c3", "--suite", "s", "--workspace", "bad.tar", "--json")
-    assert (wrong.code, wrong.error) == (2, "suite.workspace")
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["c1", "c2", "ledger"]
+
+
+@pytest.mark.parametrize("filters", [True, False])  # Python before 3.11.4 has none
+def test_an_archive_that_leaves_its_folder_is_refused(
+    filters: bool, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not filters:
+        monkeypatch.setattr(case_files, "_FILTER", {})
+    (tmp_path / "a.txt").write_text("one")
+    link = tarfile.TarInfo("link")
+    link.type = tarfile.SYMTYPE
+    for name, target in (("../up.txt", ""), ("link/a.txt", "."), ("b.txt", "../up.txt"), ("b.txt", "/etc")):
+        link.linkname = target
+        with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+            if target:
+                archive.addfile(link)
+            archive.add(tmp_path / "a.txt", name)
+        wrong = cli("suite", "add", "c3", "--suite", "s", "--workspace", "bad.tar", "--json")
+        assert (wrong.code, wrong.error) == (2, "suite.workspace")
+    assert not (tmp_path / "up.txt").exists() and not (tmp_path / "s/c3").exists()
+    link.linkname = "b.txt"
+    with tarfile.open(tmp_path / "good.tar", "w") as archive:
+        archive.add(tmp_path / "a.txt", "b.txt")
+        archive.addfile(link)
+    assert cli("suite", "add", "c3", "--suite", "s", "--workspace", "good.tar").code == 0
+    assert (tmp_path / "s/c3/workspace/b.txt").read_text() == "one"
 
 
 def test_a_suite_that_was_touched_says_so(cli: Cli, tmp_path: Path) -> None:
@@ -167,3 +190,78 @@ def test_the_next_command_is_one_that_has_cases(cli: Cli, tmp_path: Path) -> Non
         if seen == {True, False}:
             return
     raise AssertionError(f"no case of another split in 40: {seen}")
+
+
+LOOKS = """AGENT Looks LEVEL 2 {
+    CONFIG { HISTORY 2 }
+    START -> look
+    TASK look {
+        step log: tool.run { cmd: "git log --format=%s" }
+        success: exit_code(log) == 0
+    }
+}
+"""
+
+
+def test_a_case_has_the_commits_that_were_frozen_with_it(cli: Cli, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=A", "-c", "user.email=a@b")
+        subprocess.run(["git", *who, *words], cwd=repo, check=True, capture_output=True)
+
+    def committed(message: str, **files: str) -> None:
+        for name, text in files.items():
+            (repo / name.replace("_", ".")).write_text(text)
+        git("add", "-A")
+        git("commit", "-qm", message)
+
+    git("init", "-q", "-b", "main")
+    for number in range(3):
+        committed(f"commit {number}", a_txt=f"{number}\n", _env="DB_PASSWORD=hunter22x9-of-old\n")
+    (tmp_path / "looks.spak").write_text(LOOKS)
+    assert cli("suite", "add", "plain", "--suite", "s", "--workspace", "repo").code == 0
+    words = ["suite", "add", "past", "--suite", "s", "--workspace", "repo", "--history", "9"]
+    assert cli(*words).code == 0
+    frozen = (tmp_path / "s/past/history").read_bytes()
+    assert (
+        b"commit 0" in frozen and b"hunter22x9" not in frozen and not (tmp_path / "s/plain/history").exists()
+    )
+    committed("later", a_txt="later\n")
+    assert cli("suite", "check", "s", "--json").json["problems"] == []
+    assert cli("eval", "looks.spak", "--suite", "s", *EVERY, "--json").code == 0
+    seen = {}
+    for trace in (tmp_path / ".spak/runs").glob("*/trace.jsonl"):
+        lines = [json.loads(line)["body"] for line in trace.read_text().splitlines()]
+        seen[lines[0]["host"]["labels"]["case"]] = next(body["out"] for body in lines if "out" in body)
+    begun = "The files that the run began with\n"
+    assert seen == {"plain": begun, "past": f"{begun}commit 2\ncommit 1\n"}
+    assert cli("run", "looks.spak", "--workspace", "repo").code == 0
+    assert cli("suite", "keep", "latest", "--suite", "s", "--name", "kept").code == 0
+    kept = (tmp_path / "s/kept/history").read_bytes()
+    assert b"later" in kept and b"commit 2" in kept and b"commit 1" not in kept
+    (tmp_path / "s/past/history").write_bytes(kept)
+    problems = cli("suite", "check", "s", "--json").json["problems"]
+    assert [item["code"] for item in problems] == ["suite.changed"]
+    (tmp_path / "bare").mkdir()
+    done = cli(*[*words[:2], "none", *words[3:6], "bare", "--history", "2"], "--json")
+    assert (done.code, done.error) == (2, "usage.arguments")
+
+
+def test_a_shallow_clone_cannot_give_the_commits_that_a_spec_asks_for(cli: Cli, tmp_path: Path) -> None:
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q", "whole"], cwd=tmp_path, check=True)
+    for number in range(3):
+        subprocess.run(
+            [*git, "commit", "-q", "--allow-empty", "-m", str(number)], cwd=tmp_path / "whole", check=True
+        )
+    subprocess.run(
+        [*git, "clone", "-q", "--depth=1", f"file://{tmp_path}/whole", "cut"], cwd=tmp_path, check=True
+    )
+    (tmp_path / "looks.spak").write_text(LOOKS)
+    done = cli("run", "looks.spak", "--workspace", "cut", "--json")
+    assert (done.code, done.error) == (1, "git.shallow")
+    assert list((tmp_path / ".spak/runs").glob("*")) == []
+    words = ["suite", "add", "cut", "--suite", "s", "--workspace", "cut", "--history", "2", "--json"]
+    assert cli(*words).error == "git.shallow"

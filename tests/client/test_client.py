@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from openapi_kit import run_shape
-from spak.client import Platform, RemoteRun, calls, pack, platform, servers
+from spak.client import Platform, RemoteRun, connection, pack, servers
 from spak.errors import UnavailableError, UsageError, UserError
 
 SHAPE = run_shape()
@@ -40,7 +40,7 @@ def refuses(code: str, action: Callable[[], object], kind: type[UserError] = Usa
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     made: list[float] = []
-    monkeypatch.setattr(platform.time, "sleep", made.append)
+    monkeypatch.setattr(connection.time, "sleep", made.append)
     return made
 
 
@@ -91,7 +91,7 @@ def test_a_platform_that_is_not_there_is_said_in_words(pauses: list[float]) -> N
         raise httpx.ConnectError("Connection refused")
 
     told = refuses("unavailable.platform", asked(answer).teams, UnavailableError)
-    assert "Connection refused" in told and len(pauses) == calls.TRIES - 1
+    assert "Connection refused" in told and len(pauses) == connection.TRIES - 1
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_teams_that_are_none() -> None:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MAX_BYTES", 100)
+    monkeypatch.setattr(connection, "MAX_BYTES", 100)
     pieces: list[int] = []
 
     def endless() -> Iterator[bytes]:
@@ -187,7 +187,7 @@ def test_how_long_a_platform_may_have_one_wait(pauses: list[float], after: str) 
     headers = {b"Retry-After": after.encode("latin-1")}
     client = asked(lambda _: httpx.Response(503, headers=headers))
     refuses("unavailable.platform", client.teams, UnavailableError)
-    assert all(0.5 <= pause <= calls.LONGEST_PAUSE_S for pause in pauses) and len(pauses) == 5
+    assert all(0.5 <= pause <= connection.LONGEST_PAUSE_S for pause in pauses) and len(pauses) == 5
 
 
 def test_a_start_whose_first_request_is_still_under_way_is_sent_again(pauses: list[float]) -> None:
@@ -232,7 +232,7 @@ def test_no_token_goes_over_plain_http_through_a_proxy(
     monkeypatch: pytest.MonkeyPatch, url: str, goes: bool
 ) -> None:
     given: dict[str, Any] = {}
-    monkeypatch.setattr(platform.httpx, "Client", lambda **about: given.update(about))
+    monkeypatch.setattr(connection.httpx, "Client", lambda **about: given.update(about))
     Platform(url, "spak_t")
     assert given["trust_env"] is goes
 

@@ -48,6 +48,7 @@ def test_without_git_nothing_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None
 MODE = """task Mode {
   step a: tool.run { cmd: "chmod +x src/a.py" }
   step b: tool.write_file { path: "src/b.py" content: "y = 1" }
+  step c: tool.run { cmd: "bash -c 'echo z = 2 > src/c.py; chmod +x src/c.py'" }
 }
 """
 
@@ -57,16 +58,22 @@ MODE = """task Mode {
 def test_modes_count_where_the_repository_says_so(tmp_path: Path, counts: bool) -> None:
     project = tmp_path / "project"
     (project / "src").mkdir(parents=True)
-    (project / "src/a.py").write_text("x = 1\n")
+    for name in "ac":
+        (project / f"src/{name}.py").write_text("x = 1\n")
     subprocess.run(["git", "init", "-q", project], check=True)
     words = ["git", "config", "core.fileMode", str(counts).lower()]
     subprocess.run(words, cwd=project, check=True)
     (tmp_path / "a.spak").write_text(MODE)
     _, seen = spak(tmp_path, "run", "a.spak", "--workspace", "project", "--json")
     code, done = spak(tmp_path, "apply", str(seen["run"]), "--json")
-    assert (code, [row["path"] for row in done["held"]]) == ((4, ["src/a.py"]) if counts else (0, []))
+    assert (code, [row["path"] for row in done["held"]]) == (
+        (4, ["src/a.py", "src/c.py"]) if counts else (0, [])
+    )
     assert (project / "src/b.py").exists() is not counts
     assert not (project / "src/a.py").stat().st_mode & 0o100
+    if not counts:  # nor does a file bring its mode whose text is changed too
+        assert (project / "src/c.py").read_text() == "z = 2\n"
+        assert not (project / "src/c.py").stat().st_mode & 0o100
 
 
 SPEC = """task Write {

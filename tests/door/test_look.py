@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from door_kit import changed, holding, leaving
-from spak.door import Class, Leaving
+from spak.door import MOST_SIGNED, Class, Leaving
 from spak.errors import RunError
 
 TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
@@ -153,13 +153,33 @@ def test_what_the_operator_shows_is_no_secret() -> None:
     assert of("tests/server.pem", "x\n", shown=["tests/*.pem"]) is Class.RUNS
 
 
-def test_a_deleted_file_plants_nothing_but_may_change_what_runs() -> None:
-    base = BASE | {"conftest.py": "", "a.xyz": "", ".env": "A=b\n"}
-    gone = ("src/app/main.py", "conftest.py", "a.xyz", ".env")
-    found = leaving(base, {path: text for path, text in base.items() if path not in gone})
-    assert classes(found) == {
-        ".env": "runs", "a.xyz": "ordinary", "conftest.py": "runs", "src/app/main.py": "ordinary",
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "text", "wanted"),
+    [
+        ("conftest.py", "", "runs"),
+        ("Makefile", "all:\n", "runs"),
+        ("src/Makefile", "all:\n", "runs"),
+        ("src/deploy.sh", "x:make\n", "runs"),
+        ("src/tool", "x:make\n", "runs"),
+        ("a.xyz", "", "runs"),
+        ("law.mg", "a(1).\n", "runs"),
+        ("src/web/asgi.py", "", "runs"),
+        ("latest", "->docs", "runs"),
+        (".env", "A=b\n", "runs"),
+        ("tests/test_main.py", "", "checks"),
+        ("tests/data.json", "{}", "checks"),
+        ("src/app/main.py", "", "ordinary"),
+        ("conf/prod.yaml", "", "ordinary"),
+        ("main.py", "", "ordinary"),
+        ("src/.gitkeep", "", "ordinary"),
+    ],
+)
+def test_a_file_that_goes_away_has_the_class_of_one_that_changes(path: str, text: str, wanted: str) -> None:
+    """What is gone runs no more: a check that is not made, a rule that is not kept."""
+    gone = {path, "src/web/settings.py"}
+    base = BASE | {path: text, "src/web/settings.py": "", "src/web/app.py": ""}
+    found = leaving(base, {name: text for name, text in base.items() if name not in gone})
+    assert classes(found) == {path: wanted, "src/web/settings.py": "ordinary"}
 
 
 def test_modes() -> None:
@@ -180,6 +200,13 @@ def test_names_that_differ_by_case_are_odd_where_case_does_not_count() -> None:
     assert classes(changed(BASE, changes)) == {"docs/Guide.md": "ordinary", "Src/app/x.py": "runs"}
     assert set(classes(changed(BASE, changes, cased=False)).values()) == {"odd"}
     assert classes(changed(BASE, {"docs/new.md": "x\n"}, cased=False)) == {"docs/new.md": "ordinary"}
+
+
+def test_two_names_that_are_shown_alike_do_not_leave() -> None:
+    """One letter with its mark, or the letter and the mark: a person sees one name, some systems have one."""
+    base = BASE | {"docs/caf\u00e9.md": "x\n"}
+    assert classes(changed(base, {"docs/cafe\u0301.md": "y\n"})) == {"docs/cafe\u0301.md": "odd"}
+    assert classes(changed(base, {"docs/na\u00efve.md": "y\n"})) == {"docs/na\u00efve.md": "ordinary"}
 
 
 def test_ignored_files_stay() -> None:
@@ -207,11 +234,38 @@ def test_a_signature_binds_what_was_looked_at() -> None:
     assert other_base.digest != found.digest, "another base is another question"
 
 
+def test_more_than_a_person_is_shown_are_signed_by_nobody() -> None:
+    names = [f"ci/{number:03}.xyz" for number in range(MOST_SIGNED)]
+    most = changed(BASE, dict.fromkeys(names, "x\n"))
+    most.require(signed=most.digest)
+    assert all(name in most.text() for name in names)
+    more = changed(BASE, dict.fromkeys([*names, "zz.xyz"], "x\n"))
+    with pytest.raises(RunError, match="501 files") as caught:
+        more.require(signed=more.digest)
+    assert caught.value.code == "door.unsigned"
+    more.require(allowed=[*names, "zz.xyz"])
+
+
 def test_some_of_the_paths() -> None:
-    found = changed(BASE, {"conftest.py": "x\n", ".env": "A=b\n", "src/app/main.py": "z\n"})
-    some = found.only(lambda path: path.startswith("src/"))
+    files = {"conftest.py": "x\n", ".env": "A=b\n", "src/app/main.py": "z\n"}
+    found, some = changed(BASE, files), changed(BASE, files, keep=lambda path: path.startswith("src/"))
     some.require()
     assert classes(some) == {"src/app/main.py": "ordinary"} and some.digest != found.digest
+
+
+def test_settings_of_the_next_run_are_signed_for_wherever_they_lie() -> None:
+    base = BASE | {"part/spak.toml": "", "part/suite/one/case.json": "{}\n"}
+    found = changed(base, {"part/spak.toml": "[policy]\n", "part/suite/one/case.json": "[]\n"})
+    assert classes(found) == {"part/spak.toml": "runs", "part/suite/one/case.json": "checks"}
+
+
+@pytest.mark.parametrize("stays", ["keep", "ignored"])
+def test_what_stays_behind_makes_no_other_ordinary(stays: str) -> None:
+    """In a package a module shadows nothing; the package has to come too."""
+    files = {"src/new/__init__.py": "", "src/new/json.py": "x\n"}
+    assert classes(changed(BASE, files))["src/new/json.py"] == "ordinary"
+    alone = "src/new/json.py".__eq__ if stays == "keep" else "src/new/__init__.py".__eq__
+    assert classes(changed(BASE, files, **{stays: alone}))["src/new/json.py"] == "runs"
 
 
 def test_tests_that_made_the_check_pass_need_a_signature() -> None:

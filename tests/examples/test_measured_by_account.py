@@ -78,7 +78,7 @@ def measured(folder: Path, example: str, text: str, **more: Any) -> Measurement:
     shutil.copytree(EXAMPLES / example, folder, dirs_exist_ok=True)
     (folder / "fast.py").write_text(text)
     options = {"source": "fast.py", "metric": "cpu_ms", "constraints": {"correct": {"at_least": 1}}}
-    options |= {"cmd": "python3 measure.py", "fixed": ["measure.py"], "samples": 1}
+    options |= {"cmd": "python3 measure.py", "fixed": ["measure.py"], "samples": 1, "wall_s": 250}
     return Metric().measure(call(folder, options, **more))
 
 

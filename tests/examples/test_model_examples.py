@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli_calls import EXAMPLES, forked, held_to
+from cli_calls import EXAMPLES, held_to, warm
 from cli_kit import ROOT, run_dir
 from llm_model import needed
 from llm_stub import MODEL, WIRES, Stub
@@ -35,7 +35,7 @@ ALL = sorted(ARTIFACT)
 
 
 def spak(folder: Path, *args: str) -> tuple[int, Any]:
-    done = held_to(forked(folder, args), args)
+    done = held_to(warm(folder, args), args)
     return done.code, done.json
 
 

@@ -14,11 +14,11 @@ import pytest
 from bench.planted import work
 from spak import config
 from spak.errors import SuiteError
+from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, advance, verify
+from spak.evolve.campaigns.campaign import Writer
+from spak.evolve.gate import Candidate
+from spak.evolve.suites import Case, Suite
 from spak.lang.edit import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, verify
-from spak.outer.campaigns.campaign import Writer
-from spak.outer.gate import Candidate
-from spak.suites import Case, Suite
 
 pytestmark = pytest.mark.faults
 CATALOG = config.catalog()

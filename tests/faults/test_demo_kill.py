@@ -129,6 +129,7 @@ def _reopen(folder: Path, host: Host) -> Run:
 
 
 @pytest.mark.sandbox
+@pytest.mark.timeout(1500)  # a tuned kernel is compiled and measured after each kill
 def test_kill_at_every_record_of_the_shortened_demo(
     recorded: tuple[Path, Host, int, str], tmp_path: Path
 ) -> None:

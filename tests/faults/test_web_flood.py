@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from runs_kit import Socket, ledger, looped, member, tables, write
-from spakweb.live import stream, watches
-from spakweb.live.stream import hub
-from spakweb.teams.models import Team, User
+from spakweb.face.streams import stream, watches
+from spakweb.face.streams.stream import hub
+from spakweb.ground.teams.models import Team, User
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 

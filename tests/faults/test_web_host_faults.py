@@ -27,10 +27,10 @@ pytestmark = [pytest.mark.faults, pytest.mark.sandbox, pytest.mark.slow, pytest.
 EACH = 12
 HI = 'task Hi { step a: tool.run { cmd: "echo hi" } success: exit_code(a) == 0 }'
 START = """
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.teams.models import User
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.store.specs.models import Spec
+from spakweb.ground.teams.models import User
 alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 spec = Spec.objects.filter(slug="hi").first() or create_spec(alice, team, "hi", {text!r})
@@ -139,7 +139,7 @@ def said(platform: Platform, name: str) -> Iterator[None]:
 
 @contextmanager
 def few_descriptors(platform: Platform) -> Iterator[None]:
-    worker = platform.child("spakweb.worker.process")
+    worker = platform.child("spakweb.work.worker.process")
     usual = resource.prlimit(worker, resource.RLIMIT_NOFILE)
     open_now = max(int(name) for name in os.listdir(f"/proc/{worker}/fd"))  # noqa: PTH208
     resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_now + 3, usual[1]))
@@ -150,7 +150,7 @@ def few_descriptors(platform: Platform) -> Iterator[None]:
 
 
 def processes(platform: Platform) -> object:
-    return said(platform, f"EAGAIN-{platform.child('spakweb.worker.process')}")
+    return said(platform, f"EAGAIN-{platform.child('spakweb.work.worker.process')}")
 
 
 FAULTS: dict[str, Callable[[Platform], object]] = {
@@ -171,7 +171,7 @@ def rows(platform: Platform, keys: list[str]) -> list[tuple[str, str, int]]:
 @pytest.mark.findings("F1", "F2")
 @pytest.mark.parametrize("name", FAULTS)
 def test_no_run_fails_for_a_fault_of_the_host(platform: Platform, name: str) -> None:
-    worker = platform.child("spakweb.worker.process")
+    worker = platform.child("spakweb.work.worker.process")
     ended = ("succeeded", "failed")
     with FAULTS[name](platform):  # type: ignore[attr-defined]
         text = platform._shell(START.format(text=HI, many=EACH))
@@ -196,5 +196,5 @@ def test_no_run_fails_for_a_fault_of_the_host(platform: Platform, name: str) -> 
     )
     assert not failed, failed
     assert name == "half of the calls" or waited, during
-    assert platform.child("spakweb.worker.process") == worker, "the worker died"
+    assert platform.child("spakweb.work.worker.process") == worker, "the worker died"
     assert "Unrecoverable" not in platform.up.said

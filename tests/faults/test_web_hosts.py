@@ -61,8 +61,8 @@ Performer._called = held
 A_GPU = """
 import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 import django; django.setup()
-from spakweb.worker import held_run
-held_run.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
+from spakweb.work.worker import queue
+queue.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""
 WRONG_DATE = """
@@ -78,24 +78,24 @@ time.time_ns = lambda: nanoseconds() + {shift} * 10**9
 SHOWN = """
 import json
 from django.utils import timezone
-from spakweb.fleet.show import why_waits
-from spakweb.runs.models import Run
-from spakweb.live.summaries import HEADER, header
+from spakweb.face.fleet.show import why_waits
+from spakweb.store.runs.models import Run
+from spakweb.face.streams.summaries import HEADER, header
 run = Run.objects.get(key={key!r})
 shown = header(Run.objects.values(*HEADER).get(key=run.key), timezone.now())
 print("SHOWN", json.dumps([str(shown["state"]), why_waits(run)]))
 """
 WANT = """
-from spakweb.runs.actions import request_control
-from spakweb.runs.models import Run
-from spakweb.teams.models import User
+from spakweb.work.runs.actions import request_control
+from spakweb.store.runs.models import Run
+from spakweb.ground.teams.models import User
 for key in {keys!r}:
     request_control(User.objects.get(), Run.objects.get(key=key), {word!r})
 """
 EIGHT = """
 import os
 from django.db import connections
-from spakweb.worker import tasks
+from spakweb.work.worker import tasks
 connections.close_all()
 reading, writing = os.pipe()
 children = []

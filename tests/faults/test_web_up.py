@@ -30,10 +30,10 @@ def test_the_worker_and_the_web_part_are_killed(platform: Platform) -> None:
         platform.reaches(count)
         os.kill(platform.child("worker.process"), signal.SIGKILL)
         platform.reaches(count + 4)
-    web = platform.child("home.serve")
+    web = platform.child("operate.serve")
     os.kill(web, signal.SIGKILL)
     platform.ends()
-    wait(lambda: platform.child("home.serve") != web, "the web part is not started again", platform)
+    wait(lambda: platform.child("operate.serve") != web, "the web part is not started again", platform)
     assert platform.up.said.count("starting it again") == 3
 
 

@@ -34,10 +34,10 @@ KILLS, RUNS = 30, 20
 SHOWN_S = 16.0
 """A lease, and a second to look: so long may a dead run read running (docs/runs.md)."""
 MORE = """
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.teams.models import User
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.store.specs.models import Spec
+from spakweb.ground.teams.models import User
 alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 spec = Spec.objects.filter(slug={name!r}).first() or create_spec(alice, team, {name!r}, {text!r})
@@ -83,6 +83,11 @@ def signed_in(platform: Platform) -> requests.Session:
     return session
 
 
+def live(platform: Platform, key: str) -> str:
+    """The address of where a run is."""
+    return f"{platform.up.url}/api/v1/teams/demo-team/runs/{key}/live/"
+
+
 class Watcher(threading.Thread):
     """Looks at a run by its page's JSON, its row's state in the team's list and its stream, all the time."""
 
@@ -100,7 +105,7 @@ class Watcher(threading.Thread):
         while not self.over.wait(0.1):
             dead = not self.living()
             try:
-                shown = self.session.get(f"{base}{self.key}/live/", timeout=WAIT_S).json()["state"]
+                shown = self.session.get(live(self.platform, self.key), timeout=WAIT_S).json()["state"]
                 listed = self.session.get(f"{base}?q={self.key}", timeout=WAIT_S)
             except (requests.RequestException, ValueError):
                 continue  # the web part was killed
@@ -245,9 +250,9 @@ def test_queued_runs_on_a_full_disk(small: Path) -> None:
 
 KEPT = """
 import platform_campaigns as kit
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.teams.models import User
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.ground.teams.models import User
 alice = User.objects.get(username="alice")
 spec = create_spec(alice, alice.memberships.first().team, "writes", kit.TWICE)
 for _ in range(2):
@@ -255,11 +260,11 @@ for _ in range(2):
 """
 SERVICES = """
 import platform_campaigns as kit
-from spakweb.folders import actions as folders
-from spakweb.runs.models import Run
-from spakweb.sources import actions as sources
-from spakweb.suites import actions as suites
-from spakweb.teams.models import User
+from spakweb.work.folders import actions as folders
+from spakweb.store.runs.models import Run
+from spakweb.work.sources import actions as sources
+from spakweb.work.suites import actions as suites
+from spakweb.ground.teams.models import User
 alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 run = Run.objects.get(key={key!r})
@@ -272,8 +277,9 @@ suites.begin(alice, suite, [run.version], times=6, splits=["gate"])
 """
 STANDING = """
 SELECT 'run', state, reason FROM runs_run WHERE state IN ('failed', 'refused', 'paused')
-UNION ALL SELECT 'campaign', state, why FROM campaigns_campaign WHERE state != 'running' OR faults > 0
-UNION ALL SELECT 'folder', state, error FROM folders_folder WHERE state = 'failed' OR tries > 0
+UNION ALL SELECT 'campaign', state, why FROM campaigns_campaign WHERE state != 'running'
+UNION ALL SELECT 'folder', state, error FROM folders_folder WHERE state = 'failed'
+UNION ALL SELECT 'job', kind, error FROM jobs_job WHERE tries > 0
 UNION ALL SELECT 'case', trouble, '' FROM suites_vetting WHERE trouble != ''
 """
 """What the full disk ended or counts as a failure."""
@@ -322,7 +328,7 @@ def test_a_full_disk(small: Path) -> None:
             while True:
                 filler.write(b"x" * 65536)
                 filler.flush()
-        states = lambda: {session.get(f"{base}{key}/live/").json()["state"] for key in keys}  # noqa: E731
+        states = lambda: {session.get(live(platform, key)).json()["state"] for key in keys}  # noqa: E731
         wait(lambda: states() == {"queued"}, "a run that stands still reads running", platform)
         worker, said = platform.child("worker.process"), platform.up.said.count("\n")
         before = cpu_s(worker)
@@ -377,7 +383,7 @@ def test_a_slow_disk(tmp_path: Path) -> None:
         platform.again()
         session, base, took = signed_in(platform), f"{platform.up.url}/t/demo-team/runs/", []
         began = time.monotonic()
-        while any(session.get(f"{base}{key}/live/").json()["state"] != "succeeded" for key in keys):
+        while any(session.get(live(platform, key)).json()["state"] != "succeeded" for key in keys):
             assert time.monotonic() - began < 600, platform.up.said
             for part in ("", "?tab=records"):
                 asked = time.monotonic()
@@ -403,10 +409,10 @@ LONG = """
 import secrets
 from spak.ports import ToolResult
 from spak.tools import list_files, results
-from spakweb.worker import execute
-from spakweb.runs.actions import start
-from spakweb.specs.actions import create_spec
-from spakweb.teams.models import User
+from spakweb.work.worker import execute
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.ground.teams.models import User
 
 def listed(call):
     done = results.done("".join(f"file_{secrets.token_hex(4)}.txt\\n" for _ in range(8)))
@@ -434,8 +440,8 @@ def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
     with stopped_at_last(Platform(tmp_path / "data")) as platform:
         (key,) = re.findall(r"^KEY (\S+)$", platform._shell(LONG), re.M)
         session, url = signed_in(platform), platform.up.url
-        base, web = f"{url}/t/demo-team/runs/{key}/", platform.child("home.serve")
-        many = session.get(f"{base}live/").json()["count"]
+        base, web = f"{url}/t/demo-team/runs/{key}/", platform.child("operate.serve")
+        many = session.get(live(platform, key)).json()["count"]
         assert many >= MANY  # a slow machine takes the run up more often, which is a record each time
         before = resident_mib(web)
         middle = many // 2

@@ -23,17 +23,17 @@ from process_kit import WAIT_S
 from runs_kit import tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
-from spakweb.ledger import workspaces
-from spakweb.ledger import writer as writing
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, queue, tasks
+from spakweb.face.streams.summaries import HEADER, header
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger import writer as writing
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, State
+from spakweb.store.specs.models import Spec
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, queue, tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from kernel_kit import World, program, rules
 from spak.kernel.state import Effect
 from spak.program import All, AnyOf, Atom, Compare, Condition, Not, Ref, Step, Task, Template
-from spak.program.semantics import BY_VERSION, SEMANTICS
 from spak.records import Kind
 
 LINES = Ref("metric.lines")
@@ -19,9 +17,7 @@ IS_TWO = Compare("==", LINES, 2)
 THERE = Atom("file_exists", ("a",))
 
 
-def judged(
-    condition: Condition, out: Any, there: bool = False, semantics: int = SEMANTICS, **task: Any
-) -> World:
+def judged(condition: Condition, out: Any, there: bool = False, **task: Any) -> World:
     """A run whose check `lines` gives `out`, and whose success is the condition."""
     count = Step("lines", "tool", "look", {"text": "a"}, metric="metric.lines", on_fail="continue")
     made = program(
@@ -38,18 +34,12 @@ def judged(
             else None
         )
 
-    known = rules(made)
-    return World(replace(known, decides=replace(BY_VERSION[semantics], policy=True)), script).run()
+    return World(rules(made), script).run()
 
 
 @pytest.mark.parametrize("out", ["2", " 2\n", "2.0", "2e0"])
 def test_a_whole_text_that_is_a_number_is_one(out: str) -> None:
     assert judged(IS_TWO, out).state.status == "succeeded"
-
-
-def test_digits_of_another_script_are_a_number_under_older_rules_alone() -> None:
-    assert judged(IS_TWO, "２", semantics=2).state.status == "succeeded"
-    assert judged(IS_TWO, "２").state.r7.codes == ("run.not_a_number",)
 
 
 @pytest.mark.parametrize("op", ["==", "!=", "<", "<=", ">", ">="])
@@ -100,13 +90,6 @@ def test_whoever_mends_it_sees_what_was_compared() -> None:
     pending = run.state.r6
     assert pending is not None and pending.act == "ask"
     assert "2 a" in pending.items[-1]["text"] and "lines == 2" in pending.items[-1]["text"]
-
-
-@pytest.mark.parametrize(("op", "status"), [("==", "failed"), ("!=", "succeeded"), ("<", "failed")])
-@pytest.mark.parametrize("semantics", [1, 2])
-def test_older_semantics_took_it_for_another_value(op: Any, status: str, semantics: int) -> None:
-    run = judged(Compare(op, LINES, 2), "2 a", semantics=semantics)
-    assert run.state.status == status and "run.not_a_number" not in run.state.r7.codes
 
 
 def test_an_invariant_that_cannot_be_answered_is_broken() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kernel_kit import program, rules
 from spak.kernel import context, memory
 from spak.kernel.memory import Memory, entry, settle
-from spak.kernel.memory.recollect import Size
+from spak.kernel.recollect import Size
 from spak.kernel.state import Counter, Executive, State
 from spak.program import Heuristic, Ref, Step, Task, Template
 

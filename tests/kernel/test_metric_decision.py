@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spak.kernel.metric_decision import DEFAULTS, Verdict, decide
+from spak.kernel.metric.decision import DEFAULTS, Verdict, decide
 
 WIN = {"candidate": [90, 95, 99], "incumbent": [100, 101, 102]}
 LOSS = {"candidate": [100, 101, 102], "incumbent": [100, 101, 102]}

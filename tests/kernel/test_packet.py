@@ -99,8 +99,10 @@ HOSTILE: list[tuple[str, str]] = [
     ('{"tool": "write", "args": {"te', "answer.not_json"),
     (json.dumps(CALL) + " I hope that helps", "answer.trailing"),
     (json.dumps(CALL) + json.dumps(CALL), "answer.trailing"),
-    ("Sure:\n```json\n" + json.dumps(CALL) + "\n```", "answer.not_json"),
-    ("\ufeff" + json.dumps(CALL), "answer.bom"),
+    ("Sure:\n```\n{}\n```\nor\n```json\n" + json.dumps(CALL) + "\n```", "answer.not_json"),
+    ("\ufeff\ufeff" + json.dumps(CALL), "answer.bom"),
+    ("<think>" + json.dumps(CALL), "answer.empty"),
+    ("```x\n" * 50_000, "answer.not_json"),
     ('{"tool": "look", "tool": "write", "args": {"text": "x"}}', "answer.duplicate"),
     ('{"tool": "write", "args": {"text": "x", "text": "y"}}', "answer.duplicate"),
     ('{"tool": "write", "args": {"text": NaN}}', "answer.number"),
@@ -132,6 +134,22 @@ HOSTILE: list[tuple[str, str]] = [
     (json.dumps(packet(mangle_updates=["a" * 401])), "schema.max_length"),
     (json.dumps(packet(memory_operations=[{"operation": "obey", "fact": "x"}])), "schema.enum"),
 ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sure:\n```json\n{}\n```\nI hope that helps.",
+        "\ufeff{}",
+        "<think>\nI could {{ or ```\n</think>\n\n```\n{}\n```",
+        "We write x.\n</think>{}",
+    ],
+)
+def test_what_a_writer_put_around_an_answer_is_taken_off(text: str) -> None:
+    found = parse(text.replace("{}", json.dumps(CALL)), FORM)
+    assert isinstance(found, Answer) and [call.tool for call in found.calls] == [CALL["tool"]]
+    thinking = [item.text for item in found.items if isinstance(item, Reasoning)]
+    assert bool(thinking) is ("</think>" in text)
 
 
 @pytest.mark.parametrize(("text", "code"), HOSTILE, ids=range(len(HOSTILE)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from kernel_kit import CATALOG, World, exited, fresh, rules
 from spak.kernel.state import Effect
 from spak.lang import parse
 from spak.program import compile as compile_program
-from spak.program.semantics import BY_VERSION
 from spak.records import Kind
 
 GATHER = """
@@ -30,10 +28,8 @@ def look(effect: Effect, count: int) -> tuple[Kind, Mapping[str, Any]]:
     return fresh(effect, count)
 
 
-def run(text: str, script: Any = look, version: int = 3) -> World:
-    decides = BY_VERSION[version]
-    made = rules(compile_program(parse(text), CATALOG, {}, decides))
-    return World(replace(made, decides=decides), script).run()
+def run(text: str, script: Any = look) -> World:
+    return World(rules(compile_program(parse(text), CATALOG)), script).run()
 
 
 def shown(world: World, name: str) -> list[Any]:
@@ -59,19 +55,6 @@ def test_a_plan_among_steps_gives_its_output_too() -> None:
     }
     """
     assert shown(run(text), "prompt") == ["choose", "out 2 out 2"]
-
-
-def test_before_semantics_3_a_plan_left_the_last_output_as_it_was() -> None:
-    text = """
-    task a {
-      TOOLS [look, poll]
-      step first: tool.poll { text: "1" }
-      step p: llm.plan { prompt: "choose" }
-      step q: llm.query { prompt: "{{last_tool_output}}" }
-    }
-    """
-    assert shown(run(text, version=2), "prompt")[-1] == "out 0"
-    assert shown(run(text), "prompt")[-1] == "out 2"
 
 
 def test_a_goal_reads_what_an_earlier_task_found() -> None:
@@ -165,8 +148,6 @@ def test_checks_of_an_evaluation_are_no_plan() -> None:
     text = "task a { evaluation { check n: tool.look { text: 'x' } } success: n == 1 }".replace("'", '"')
     program = compile_program(parse(text), CATALOG)
     assert [step.kind for step in program.tasks["a"].steps] == ["tool", "check"]
-    before = compile_program(parse(text), CATALOG, {}, BY_VERSION[2])
-    assert [step.kind for step in before.tasks["a"].steps] == ["plan", "tool", "check"]
 
 
 def test_a_level_counts_the_tools_of_steps_and_of_plans() -> None:

@@ -11,7 +11,6 @@ from spak import canon
 from spak.kernel import fit
 from spak.kernel.state import Effect, State, registers
 from spak.program import Budgets, Step, Task
-from spak.program.semantics import BY_VERSION
 from spak.records import Kind
 
 
@@ -40,17 +39,12 @@ def test_what_has_no_limit_has_nothing_left_to_name() -> None:
     canon.dumps(registers(State()))
 
 
-def refused(*candidates: Any, old: bool = False) -> World:
+def refused(*candidates: Any) -> World:
     def script(effect: Effect, count: int) -> Any:
         return Kind.PLAN, {"candidates": list(candidates)}
 
     task = Task("t", tools=("write",), steps=(Step("p", "plan"),))
-    made = rules(program(task))
-    if old:
-        from dataclasses import replace
-
-        made = replace(made, decides=BY_VERSION[2])
-    return World(made, script).run()
+    return World(rules(program(task)), script).run()
 
 
 def test_r4_names_the_expected_schema_and_the_received_payload() -> None:
@@ -70,11 +64,6 @@ def test_the_prompt_and_the_route_show_the_payload_too() -> None:
     assert made.bodies("route")[0]["r4"]["payload"] == {"wrong": 1}
     told = [item["text"] for item in made.effects[1].items if item["name"] == "error"]
     assert '"payload":{"wrong":1}' in told[0] and '"schema":' in told[0]
-
-
-def test_up_to_semantics_2_r4_has_four_members() -> None:
-    error = refused({"tool": "write", "args": {"text": 5}}, old=True).state.r4
-    assert error is not None and set(error) == {"code", "expected", "received", "hint"}
 
 
 @pytest.mark.parametrize(

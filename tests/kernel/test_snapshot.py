@@ -23,7 +23,7 @@ from spak.program import Step, Task
 from spak.records import Kind, Record
 from spak.records import decode as decoded
 
-GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden").glob("semantics-*/*.jsonl"))
+GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden").glob("kernel-*/*.jsonl"))
 BESIDE = {"numbers": {"z": 1, "a": 2}, "open": None}
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kernel_kit import World, exited, fresh, program, rules, tool
-from spak.kernel import watch
+from spak.kernel import watchdog
 from spak.kernel.state import Effect
 from spak.program import Budgets, Step, Task
-from spak.program.semantics import BY_VERSION
 from spak.records import Kind
 
 LOOP = ["run.watchdog_loop"]
@@ -50,12 +48,6 @@ def look_elsewhere(effect: Effect, count: int) -> Any:
 def test_a_try_that_begins_with_the_same_reading_step_is_no_loop() -> None:
     run = ended(tool("first"), Step("p", "plan"), script=look_elsewhere)
     assert codes(run) == ["budget.steps"]
-
-
-def test_up_to_semantics_2_that_was_a_loop() -> None:
-    old = replace(rules(program(trying(tool("first"), Step("p", "plan")))), decides=BY_VERSION[2])
-    run = World(old, look_elsewhere).run()
-    assert codes(run) == LOOP and run.bodies("end")[0]["knob"] == "BUDGET { watchdog: 4 }"
 
 
 def test_the_same_plan_with_the_same_result_is_a_loop() -> None:
@@ -111,13 +103,13 @@ def test_one_changing_result_in_the_turn_is_progress() -> None:
     ],
 )
 def test_turns(marks: Sequence[str], size: int, times: int, found: tuple[int, int] | None) -> None:
-    assert watch.loop(marks, size, times) == found
+    assert watchdog.loop(marks, size, times) == found
 
 
 def test_the_window_of_r1_is_bounded() -> None:
     run = ended(tool("a", "write"), script=fresh, steps=60, window=4)
     assert len(run.state.r1.window) == 12
-    assert watch.kept(10**9, 10**9) == watch.MOST
+    assert watchdog.kept(10**9, 10**9) == watchdog.MOST
 
 
 # ---- rollbacks

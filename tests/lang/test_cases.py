@@ -99,6 +99,7 @@ ELSEWHERE = {
     "test_schema.py": ("schema",),
     "../test_program.py": ("input", "invalid"),
     "../kernel/test_foresee.py": ("denied", "needs_approval"),
+    "../kernel/test_executive.py": ("endless", "next_action", "next_by"),
 }
 """Codes that no chunk can show: they need other files, other bytes, or a great many of them."""
 
@@ -113,3 +114,11 @@ def test_every_code_of_the_language_has_a_case():
     for _, text in chunks():
         codes -= {item.code.removeprefix("lang.") for item in check(parse(text), CATALOG)}
     assert sorted(codes) == []
+
+
+def test_a_field_that_an_llm_step_lacks_is_mended_to_the_near_one():
+    text = 'task T { step s: llm.query { prompt: "x" output: fix } step a: tool.apply_patch { patch: fix } }'
+    (found,) = [item for item in check(parse(text), CATALOG) if item.code == "lang.unknown_field"]
+    assert found.fix is not None
+    mended = apply_fix(text, found.fix)
+    assert "output_var: fix" in mended and not check(parse(mended), CATALOG)

@@ -42,9 +42,11 @@ def test_a_formatted_spec_means_the_same_and_keeps_its_comments(text):
 
 @settings(max_examples=60, deadline=None)
 @given(specs("\r\n"))
-def test_line_ends_of_other_systems_become_plain(text):
+def test_line_ends_of_other_systems_stay(text):
     keeps_the_laws(text)
-    assert "\r" not in formatted(text)
+    made = formatted(text)
+    assert made.count("\r\n") == (made.count("\n") if "\n" in text else 0)
+    assert "\r" not in formatted(text.replace("\r\n", "\n"))
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lang_catalog import CATALOG
 from spak import config, program
 from spak.lang import check, parse, reference
 from spak.lang.imports import resolve
@@ -40,8 +39,9 @@ def read(path: str) -> bytes | None:
 @pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_examples_compile_without_a_finding(text):
     whole = resolve(parse(text), read).parsed
-    assert [item.message for item in check(whole, CATALOG)] == []
-    assert program.compile(whole, CATALOG, {}).tasks
+    catalog = config.catalog()
+    assert [item.message for item in check(whole, catalog)] == []
+    assert program.compile(whole, catalog, {}).tasks
 
 
 def test_every_construct_has_an_example(monkeypatch):

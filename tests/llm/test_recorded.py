@@ -17,7 +17,7 @@ from spak.llm.recorded import Recorded, Recording, prompt_hash, read
 from spak.llm.settings import Choice
 from spak.ports import Answer, Prompt
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "semantics-1" / "build_feature.jsonl"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "kernel-1" / "build_feature.jsonl"
 
 
 def prompt(text: str, id: str = "p") -> Prompt:
@@ -142,7 +142,7 @@ def test_the_hash_is_of_what_is_asked_and_of_nothing_else() -> None:
 
 def test_an_exported_run_gives_its_answers() -> None:
     (found,) = read(GOLDEN.read_bytes().splitlines())
-    assert found.of == "mrsgoW1-0ewpGMLfo9qzkTRXwXUmiXC3yrd5UeSyais"
+    assert found.of == "ThTni-ciMgmgl1W0rUe7yyXUkAcW7Wfp0qEVYxPARN4"
     assert found.text.startswith("--- a/slug.py") and found.model == "person"
     answer = recorded(found).answer(prompt("whatever the spec asks", found.of))
     assert answer.text == found.text

@@ -133,6 +133,7 @@ def test_hover_definition_references_and_highlight() -> None:
         assert found is not None
         assert isinstance(found.contents, types.MarkupContent)
         assert "the output of step `test`" in found.contents.value
+        assert "/docs/language.md#variables)" in found.contents.value
         assert found.range is not None
         assert taken(TEXT, found.range) == "log"
         there = await client.text_document_definition_async(types.DefinitionParams(document(uri), place))

@@ -93,9 +93,7 @@ def test_no_other_form_of_an_address_is_read() -> None:
 
 
 @pytest.mark.findings("S5.2")
-def test_the_facts_of_a_bare_host_say_what_it_is_and_older_runs_read_none() -> None:
+def test_the_facts_of_a_bare_host_say_what_it_is() -> None:
     call = Action("http_request", {"url": "http://127.0.0.1:8451/x"})
     names = {fact[0] for fact in facts(call, BLIND)}
     assert {"asks_url", "url_trouble"} <= names
-    older = World(BLIND.look, BLIND.spread, None, bare_hosts=False)
-    assert "asks_url" not in {fact[0] for fact in facts(call, older)}

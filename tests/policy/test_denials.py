@@ -116,7 +116,7 @@ CASES = [
         ("sudo ls", "'sudo' does more than read, and the law does not name it", 'allowed_program("sudo").'),
         ("rm -rf / && make", "'make' does more", 'allowed_program("make"). allowed_program("rm").'),
         ("A=1 make", "does more than read", ""),
-        ("ls > out.txt", "it redirects 'out.txt'", ""),
+        ("ls > out.txt", "it redirects its output to 'out.txt', a path that is in the workspace", ""),
         ("$X src", "does more than read", ""),
     ],
 )

@@ -69,7 +69,8 @@ def test_a_program_that_is_named_runs_and_a_question_may_be_a_denial(tmp_path: P
     assert [item["decision"] for item in denied] == ["allow", "deny"] and denied[1]["programs"]
     law = tmp_path / "own.mg"
     law.write_text('allowed_program("make").\nallowed_program("pytest").\n')
-    files = [*sorted(data.path("specs/policy").glob("*.mg")), law]
+    assert [item["decision"] for item in gate(lines, *where, "--policy", str(law))] == ["allow", "allow"]
+    files = [*sorted(data.path("specs/policy").glob("*.mg")), law]  # what ships is there already
     options = [text for file in files for text in ("--policy", str(file))]
     assert [item["decision"] for item in gate(lines, *where, *options)] == ["allow", "allow"]
 
@@ -117,7 +118,7 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     )
     found = gate(
         line("a", "read_file", path="x") + line("b", "shell", command="ls"),
-        "--policy", str(policy), "--workspace", str(tmp_path),
+        "--policy", str(policy), "--policy-only", "--workspace", str(tmp_path),
     )  # fmt: skip
     assert [item["decision"] for item in found] == ["allow", "deny"]
 
@@ -157,8 +158,7 @@ def test_a_guard_is_answered_from_the_workspace(tmp_path: Path) -> None:
     (root / "alone.py").write_text("")
     own = tmp_path / "own.mg"
     own.write_text(GUARDED)
-    files = [*sorted(data.path("specs/policy").glob("*.mg")), own]
-    options = [*(text for file in files for text in ("--policy", str(file))), "--workspace", str(root)]
+    options = ["--policy", str(own), "--workspace", str(root)]
     lines = b"".join(line(name, "write_file", path=f"{name}.py", content="") for name in ("base", "alone"))
     found = gate(lines, *options)
     assert [item["decision"] for item in found] == ["deny", "allow"]
@@ -175,5 +175,6 @@ def test_what_nobody_answers_is_denied(tmp_path: Path) -> None:
         "Decl tool(A, T) bound [/name, /name].\n"
         "permitted(A) :- tool(A, _), moon(A).\n"
     )
-    (found,) = gate(line("a", "shell", command="ls"), "--policy", str(own), "--workspace", str(tmp_path))
+    options = ("--policy", str(own), "--policy-only", "--workspace", str(tmp_path))
+    (found,) = gate(line("a", "shell", command="ls"), *options)
     assert found["decision"] == "deny" and "world.unknown" in found["reason"]

@@ -12,7 +12,7 @@ import pytest
 from gate_calls import CHECKED, DENIED, HELD, ORDINARY, REQUEST, SIGNED, call, fact
 from gate_kit import constitution, workspace, world
 from spak import data
-from spak.datalog import Fact, Name
+from spak.datalog import Fact, Name, load
 from spak.policy.actions import Action, World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, judge
@@ -105,6 +105,21 @@ def test_a_push_needs_a_signature_and_an_address_that_is_reached(tmp_path: Path)
     assert decided(with_token, [*signed, ("secret_may_go", ("TOKEN", Name("/git_push"), "token"))]) == "allow"
     elsewhere = call("git_push", **push.args, commit="secret://TOKEN")
     assert decided(elsewhere, [*signed, ("secret_may_go", ("TOKEN", Name("/git_push"), "token"))]) == "deny"
+
+
+def test_what_would_run_by_itself_is_pushed_by_a_signature_that_names_it(tmp_path: Path) -> None:
+    [push], eyes = SIGNED, world(workspace(tmp_path))
+    eyes = replace(eyes, resolve=lambda host: ("93.184.216.34",))
+    shipped = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
+    law = load({**shipped, "law.mg": "permitted(A) :- tool(A, /git_push)."})
+    named = call("git_push", **push.args, runs=["conftest.py", "Makefile"])
+    signed: list[Fact] = [*HELD, ("signed_approval", (ACTION, "ada"))]
+    assert judge(law, push, eyes, HELD).decision == "allow"
+    assert judge(law, named, eyes, HELD).decision == "deny"
+    assert judge(law, named, eyes, signed).decision == "allow"
+    for odd in ("conftest.py", [7], {"sha256": "x"}):
+        twisted = call("git_push", **push.args, runs=odd)
+        assert judge(law, twisted, eyes, signed).decision == "deny"
 
 
 @pytest.mark.parametrize("what", ["requests", "request_bytes", "tokens", "steps"])

@@ -75,6 +75,9 @@ EDIT_A = [about("tool", "/write_file"), about("uses_path", "/edits", "/inside", 
 EDIT_X = [about("tool", "/apply_patch"), about("uses_path", "/edits", "/inside", "x.py")]
 EDIT_D = [about("tool", "/write_file"), about("uses_path", "/edits", "/inside", "d.py")]
 READ_A = [about("tool", "/read_file"), about("uses_path", "/reads", "/inside", "a.py")]
+PUSH = [about("tool", "/git_push")]
+NAMES = about("argument", "runs", "conftest.py")
+OPEN_PUSH = "permitted(Action) :- tool(Action, /git_push)."
 REFACTOR = "guard(/refactor)."
 ASK = [
     about("tool", "/http_request"),
@@ -93,6 +96,7 @@ def on(files: str, signal: str) -> Fact:
     return fact("checks_ran_on", "root", files, signal)
 
 
+SEALED = fact("sealed_checks", "a hash")
 CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     # the commit barrier
     ("", [*COMMIT, CHECKED], (), True),
@@ -123,6 +127,22 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     ("", [*LINE, error("/error")], (), True),
     ("", LINE, (), True),
     ("", [*EDIT_A, error("/error")], (), True),
+    # a push
+    ("", PUSH, (), False),
+    ("", [*PUSH, SIGNED, NAMES], (), True),
+    ("", [*PUSH, SIGNED, fact("checks_ran", "lint", "/fail")], (), False),
+    (OPEN_PUSH, PUSH, (), True),
+    (OPEN_PUSH, [*PUSH, NAMES], (), False),
+    (OPEN_PUSH, [*PUSH, NAMES, SIGNED], (), True),
+    (OPEN_PUSH, [*PUSH, CHECKED, on("/beginning", "/fail")], (), False),
+    (OPEN_PUSH, [*PUSH, SIGNED, CHECKED, on("/beginning", "/fail")], (), True),
+    (OPEN_PUSH, [*PUSH, SIGNED, error("/error")], (), False),
+    # sealed checks come last: a commit waits in the run, and a push for a person
+    ("", [*COMMIT, CHECKED, SEALED], (), True),
+    ("", [*COMMIT, CHECKED, SEALED, on("/sealed", "/success")], (), True),
+    (OPEN_PUSH, [*PUSH, CHECKED, SEALED], (), False),
+    (OPEN_PUSH, [*PUSH, CHECKED, SEALED, on("/sealed", "/success")], (), True),
+    (OPEN_PUSH, [*PUSH, SIGNED, CHECKED, SEALED], (), True),
     # the refactoring guard
     ("", EDIT_A, (), True),
     (REFACTOR, EDIT_A, ALL_COVERED, True),

@@ -120,14 +120,6 @@ def test_the_example_of_the_page_answers_as_it_says() -> None:
     assert len(verdicts_) == 3 and all(item.event.expect and item.expected for item in verdicts_)
 
 
-def test_runs_of_older_semantics_keep_no_folds() -> None:
-    law = Law(constitution(), operator={"a.mg": COUNTED})
-    assert [fold.name for fold in compiled(law, "", {}).folds.values()] == ["asked"]
-    with pytest.raises(PolicyError) as caught:
-        compiled(law, "", {}, keeps_folds=False)
-    assert caught.value.code == "policy.fold"
-
-
 def test_a_spec_feeds_no_fold_of_the_law() -> None:
     """One more row could free what the fold holds back: a negative amount, a newer value."""
     law = Law(constitution(), operator={"a.mg": COUNTED})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from spak.kernel.observed import seen_json
 from spak.policy.actions import World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import judge
-from spak.program.semantics import LATEST
 
 CONTROL = (
     ".gitmodules",
@@ -79,17 +77,13 @@ LONG = f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+{'x' * 70_000}\n"
 
 
 @pytest.mark.parametrize(
-    ("patch", "as_git", "allowed"),
-    [(CUT, True, True), (CUT, False, False), (LONG, True, False), (LONG, False, True)],
+    ("patch", "allowed"),
+    [(CUT, True), (LONG, False)],
 )
-def test_a_run_is_judged_by_what_its_semantics_reads(
-    tmp_path: Path, patch: str, as_git: bool, allowed: bool
-) -> None:
+def test_a_run_is_judged_by_what_the_tool_reads(tmp_path: Path, patch: str, allowed: bool) -> None:
     eyes = world(workspace(tmp_path))
     gate = Gate(compiled(under(), "", {}))
-    proposed = ProposedAction(
-        "tool", "apply_patch", {"patch": patch}, decides=replace(LATEST, git_patches=as_git)
-    )
+    proposed = ProposedAction("tool", "apply_patch", {"patch": patch})
     found = gate.judge(proposed, {"paths": [seen_json("x.py", eyes.look("x.py"))]}, 1)
     if not allowed:
         assert isinstance(found, Judged) and not found.allow and "patch." in found.reason

@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from gate_calls import HELD, fact
 from gate_kit import workspace, world
+from spak.cli.gate import command as gate
 from spak.datalog import Fact, Policy, PolicyError
+from spak.errors import UsageError
 from spak.policy.actions import Action
 from spak.policy.judge import judge
 from spak.policy.law import Law, compiled
@@ -80,3 +83,37 @@ def test_an_example_changes_something(example: dict[str, str], tmp_path: Path) -
         before = judge(without, Action(tool, json.loads(args)), eyes, known(tool))
         changed.append(before.decision != wanted)
     assert any(changed)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["title"])
+def test_the_gate_answers_an_example_from_its_file(example: dict[str, str], tmp_path: Path) -> None:
+    """`--policy` adds to the law, at the level that the page names, for a call within a run or outside."""
+    root, rules = workspace(tmp_path), tmp_path / "rules.mg"
+    rules.write_text(example["rules"])
+    lines = [line.split(" ", 2) for line in example["answers"].splitlines()]
+    calls = [json.dumps({"id": 1, "tool": tool, "args": json.loads(args)}) for _, tool, args in lines]
+    level = "team" if example["level"] else "spec"
+    options = ["--policy", str(rules), "--as", level, "--task", "build", "--sandbox", "restricted"]
+    done = CliRunner().invoke(gate, [*options, "--workspace", str(root)], input="\n".join(calls))
+    found = [json.loads(line)["decision"] for line in done.stdout.splitlines()]
+    assert found == [wanted for wanted, _, _ in lines], done.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [["--policy-only"], ["--as", "spec"], ["--policy", "R", "--policy-only", "--as", "team"],
+                ["--sandbox", "tent"]]
+)  # fmt: skip
+def test_options_that_say_nothing_are_refused(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "R").write_text("")
+    given = [str(tmp_path / "R") if word == "R" else word for word in options]
+    with pytest.raises(UsageError) as caught:
+        CliRunner().invoke(gate, given, input="", catch_exceptions=False)
+    assert caught.value.code == "usage.arguments"
+
+
+def test_a_spec_does_not_widen_by_the_gate(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.mg"
+    rules.write_text('allowed_program("make").')
+    with pytest.raises(PolicyError) as caught:
+        CliRunner().invoke(gate, ["--policy", str(rules), "--as", "spec"], input="", catch_exceptions=False)
+    assert caught.value.code == "policy.closed"

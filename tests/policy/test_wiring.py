@@ -68,7 +68,7 @@ def own(text: str) -> list[str]:
         ('permitted(A) :- tool(A, /cc), argument(A, "path", "a").', "no argument is ever stated of cc"),
         ('permitted(A) :- tool(A, /grep), argument(A, "path", "a").', "no argument is ever stated of grep"),
         ('permitted(A) :- act(A, /ask), uses_path(A, _, _, "x").', "no uses_path is ever stated of ask"),
-        ('forbidden(A) :- tool(A, /deploy), asks_url(A, _, _, _).', "no asks_url is ever stated of deploy"),
+        ('forbidden(A) :- tool(A, /deploy), runs_code(A).', "no runs_code is ever stated of deploy"),
         ('forbidden(A) :- uses_path(A, /edit, _, "x").', "column 2 of uses_path is never /edit"),
         ("forbidden(A) :- uses_path(A, _, /workspace, _).", "column 3 of uses_path is never /workspace"),
         ("forbidden(A) :- tool(A, _), !sandboxed(A, /no).", "column 2 of sandboxed is never /no"),
@@ -188,7 +188,7 @@ def of_runs() -> set[str]:
     found: set[str] = set()
     for act in ("tool", "ask", "plan", "check", "validate"):
         proposed = ProposedAction(act, "look", {"text": "x"})  # type: ignore[arg-type]
-        found |= fits(facts_of(proposed, Observed({}), judged_lines=False))
+        found |= fits(facts_of(proposed, Observed({})))
     answered = {"exit": 0, "outcome": "exited", "signal": "success", "key": "k", "out": "x"}
     results = _results(answered, {"ms": 1})
     assert {args[1] for _, args in results} == COLUMNS["result"][1]
@@ -224,6 +224,10 @@ def test_all_that_is_stated_is_in_the_tables_and_the_tables_hold_no_more(tmp_pat
         "diagnostic",
         "checks_ran",
         "checks_ran_on",
+        "sealed_checks",
+        "ended",
+        "last_action",
+        "retry_count",
         "sandboxed",
         "event",
     }

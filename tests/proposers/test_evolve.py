@@ -164,6 +164,7 @@ def test_options_that_do_not_fit_are_refused(options: Mapping[str, Any]) -> None
     with pytest.raises(UsageError) as caught:
         Evolve().question(request(**options))
     assert caught.value.code == "evolve.options"
+    assert f"'{next(iter(options))}'" in caught.value.message
 
 
 def test_failures_are_shown_as_data_and_shortened() -> None:

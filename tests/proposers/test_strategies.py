@@ -64,15 +64,14 @@ def test_the_table_covers_the_space_and_is_hard() -> None:
 
 
 def test_the_default_finds_it_within_sixty_evaluations() -> None:
-    runs = [search("surrogate", seed, 60) for seed in range(8)]
+    runs = [search("bayes", seed, 60) for seed in range(8)]
     assert median(within(times, 1.05) for times in runs) <= 30
     assert all(within(times, 1.20) <= 60 for times in runs)
     assert all(DATA["naive_us"] >= 20 * min(times) for times in runs)
 
 
-@pytest.mark.parametrize(("strategy", "seeds"), [("climb", 10), ("anneal", 10), ("tpe", 4)])
-def test_the_others_beat_chance(strategy: str, seeds: int) -> None:
-    found = [min(search(strategy, seed, 60)) for seed in range(seeds)]
+def test_climbing_beats_chance() -> None:
+    found = [min(search("climb", seed, 60)) for seed in range(10)]
     chance = [min(search("random", seed, 60)) for seed in range(60)]
     assert median(found) < median(chance)
 
@@ -106,7 +105,7 @@ def test_a_draw_of_a_huge_space_judges_so_many_points_and_no_more(monkeypatch: p
     monkeypatch.setattr(bayes._Process, "improvement", lambda process, number: judged.append(number) or 0.0)
     huge = spaces.parse({f"P{place}": {"range": [0, 255]} for place in range(12)})
     seen = (Observation(0, 1.0),)
-    assert bayes.draw(Search(huge, seen, (), 1, 1, 1, 1, random.Random(1))) == judged[0]
+    assert bayes.draw(Search(huge, seen, (), 1, 1, random.Random(1))) == judged[0]
     assert len(judged) == len(set(judged)) == bayes.POOL
 
 

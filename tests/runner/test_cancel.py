@@ -23,12 +23,13 @@ from spak.cancel import Cancelled, Token, apart
 from spak.datalog.externals import Request
 from spak.kernel.replay import replay
 from spak.ports import Call, Child, Job, MeasureCall, Measurement, Outcome, PlanRequest, Trial
+from spak.ports.predicates import Look
 from spak.proposers.tuner import Tuner
 from spak.sandbox import live
 from spak.sandbox.docker_warm import Warm
 from spak.sandbox.restricted import Restricted
 from spak.tools import TOOLS
-from spak.tools.observe import code, paths
+from spak.tools.observe import code, paths, predicates
 from spak.validators import VALIDATORS, cpu_build
 from spak.validators.problems import shipped
 from spak.workspace import Workspace
@@ -242,7 +243,7 @@ def test_reading_the_workspaces_code_ends(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(code, "_known", {})
     monkeypatch.setattr(code.canon, "digest", lambda data: str(random.random()))
     asked = [Request("dependency_link", (None, None, None))]
-    stopped(lambda token: code.answers(asked, tmp_path, token))
+    stopped(lambda token: predicates.answers(asked, Look(tmp_path, token)))
 
 
 # ---- validators and proposers --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spak.cli.progress import candidate_line, trend
-from spak.kernel.metric_decision import decide
+from spak.kernel.metric.decision import decide
 from spak.program import MetricRule
 from spak.records import Record
 from spak.runner.history import Attempted, History

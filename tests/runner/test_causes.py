@@ -16,9 +16,8 @@ from spak.runner.views import causes
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def records(name: str, semantics: int = 4) -> list[Record]:
-    path = GOLDEN / f"semantics-{semantics}" / f"{name}.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
+def records(name: str) -> list[Record]:
+    lines = (GOLDEN / "kernel-1" / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
     return [decode(line) for line in lines if is_record_line(line)]
 
 
@@ -26,9 +25,8 @@ def acts(found: list[Record]) -> list[int]:
     return [record.seq for record in found if record.kind == Kind.ACT]
 
 
-@pytest.mark.parametrize("semantics", [1, 2, 3, 4])
-def test_a_loop_of_one_result(semantics: int) -> None:
-    found = records("watchdog", semantics)
+def test_a_loop_of_one_result() -> None:
+    found = records("watchdog")
     numbers = ", ".join(map(str, acts(found)[-3:]))
     assert causes.sentence(found) == f"write gave the same result 3 times: records {numbers}"
 
@@ -41,13 +39,11 @@ def test_a_loop_of_a_longer_turn() -> None:
     assert causes.sentence(found) == wanted
 
 
-@pytest.mark.parametrize("semantics", [1, 2, 3, 4])
-def test_rollbacks_on_one_tool(semantics: int) -> None:
-    found = records("undone", semantics)
+def test_rollbacks_on_one_tool() -> None:
+    found = records("undone")
     routes = [item.seq for item in found if item.kind == Kind.ROUTE and item.body.get("txn") == "rollback"]
-    name = "write" if semantics >= 3 else "what was proposed"
     numbers = ", ".join(map(str, routes))
-    wanted = f"{name} was rolled back 3 times in a row (tool.timeout): records {numbers}"
+    wanted = f"write was rolled back 3 times in a row (tool.timeout): records {numbers}"
     assert causes.sentence(found) == wanted
 
 

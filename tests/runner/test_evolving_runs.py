@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spak.errors import UnavailableError
-from spak.kernel.metric_decision import decide
+from spak.kernel.metric.decision import decide
 from spak.kernel.replay import replay
 from spak.lang import parse
 from spak.lang.catalog import Catalog, NamedEntry, ValidatorEntry

@@ -55,6 +55,16 @@ def test_any_numbers_are_drawn_within_the_picture(values: list[float | None], fi
             assert all(math.isfinite(number) and -1 <= number <= 900 for number in numbers(markup))
 
 
+@pytest.mark.parametrize(
+    ("values", "uneven"),
+    [([3.0, 2.0, 1.0], False), ([1.0, 2.0], False), ([3.0], False), ([28.0, 30.0, 27.0], True)],
+    ids=["falls", "rises", "one", "both"],
+)
+def test_a_line_of_the_best_that_goes_up_and_down_is_explained(values: list[float], uneven: bool) -> None:
+    rows = [row(at, value, "improved") for at, value in enumerate(values, 1)]
+    assert ("wins in pairs" in plot([*rows, row(9, 99.0)], None)) == uneven
+
+
 def test_names_and_values_are_text() -> None:
     hostile = '<script>"&'
     rows = [row(1, 2.0, "improved", **{hostile: hostile}), row(2, 1.0, "improved", **{hostile: "b"})]

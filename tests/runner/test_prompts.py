@@ -28,8 +28,8 @@ from spak.ports import Answer, Prompt
 from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run
+from spak.runner.blobs import prompt_of
 from spak.runner.genesis import genesis
-from spak.runner.perform import prompt_of
 from spak.tools.recall import Recall
 from spak.workspace import Workspace
 

@@ -52,17 +52,13 @@ def ran(folder: Path, run: str, text: str, searches: dict[str, dict[str, Any]] |
 
 
 def test_a_run_keeps_the_strategy_that_it_began_with(tmp_path: Path) -> None:
-    named = {
-        name: lengths(ran(tmp_path, name, spec(f', strategy: "{name}"')))
-        for name in ("bayes", "portfolio", "surrogate")
-    }
-    assert len({tuple(points) for points in named.values()}) == 3
+    named = {name: lengths(ran(tmp_path, name, spec(f', strategy: "{name}"'))) for name in ("bayes", "climb")}
+    assert named["bayes"] != named["climb"]
     new = begun(program())
     assert new == {"tune": {"defaults": {"strategy": "bayes"}}}
     assert lengths(ran(tmp_path, "new", spec(), new)) == named["bayes"]
-    before = {"tune": {"defaults": {"strategy": "portfolio"}}}  # begun while that was the default
-    assert lengths(ran(tmp_path, "before", spec(), before)) == named["portfolio"]
-    assert lengths(ran(tmp_path, "old", spec())) == named["surrogate"]  # genesis of an earlier version
+    other = {"tune": {"defaults": {"strategy": "climb"}}}  # as if that had been the default when it began
+    assert lengths(ran(tmp_path, "other", spec(), other)) == named["climb"]
     assert begun(program(', strategy: "climb"')) == {}
 
 
@@ -76,12 +72,6 @@ def test_a_prior_comes_first_and_is_in_genesis(tmp_path: Path) -> None:
     assert [length for length, _ in lengths(second)[:3]] == best
     assert second[0].body["rules"]["searches"] == searches
     assert lengths(second) != lengths(first)
-
-
-def test_a_spec_that_names_portfolio_takes_a_prior_too(tmp_path: Path) -> None:
-    named = program(', strategy: "portfolio"')
-    prior = earlier(ran(tmp_path, "first", spec(), begun(program())))
-    assert len(begun(named, prior=prior)["tune"]["prior"]) == len(prior["tune"].trials)
 
 
 def test_a_run_with_a_prior_goes_on_without_the_earlier_one(tmp_path: Path) -> None:

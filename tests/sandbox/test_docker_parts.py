@@ -4,7 +4,9 @@ cannot be used. `Engine` is a recording stand-in for the engine's HTTP API.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import socketserver
 import struct
@@ -387,3 +389,14 @@ def test_the_engines_own_words_when_it_cannot_build(monkeypatch: pytest.MonkeyPa
     with engine(monkeypatch, image=False), pytest.raises(UnavailableError) as caught:
         images.build("registry")
     assert caught.value.code == "unavailable.image"
+
+
+def test_a_host_without_descriptors_says_nothing_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*words: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    monkeypatch.setattr(docker_engine.socket, "socket", short)
+    with pytest.raises(UnavailableError) as caught:
+        docker_engine.connect()
+    assert caught.value.code == "unavailable.host"

@@ -129,6 +129,23 @@ def test_a_toolchain_at_its_own_path(launcher: Launcher, workspace: Path) -> Non
     assert outcome.exit != 0 and not Path(sys.prefix, "probe").exists()
 
 
+def test_what_starts_a_job_does_not_obey_its_variables(launcher: Launcher, workspace: Path) -> None:
+    """Code that they load would run before the limits are in force. The job's own loader complains once."""
+    outcome = launcher.run(Job(("/bin/true",), workspace, env={"LD_PRELOAD": "/ws/none.so"}))
+    assert outcome.exit == 0 and outcome.stderr.data.count(b"LD_PRELOAD") == 1, outcome
+    outcome = launcher.run(Job(("/bin/true",), workspace, env={"LD_DEBUG": "files"}))
+    assert b"/bin/sh" not in outcome.stderr.data and b"/bin/true" in outcome.stderr.data, outcome
+
+
+@pytest.mark.parametrize("name", ["PLAIN", "spak_0", "A.B", "a-b", "LD_X", "BASH_FUNC_echo%%", "9", "IFS"])
+def test_a_variable_reaches_the_job_as_it_is(launcher: Launcher, workspace: Path, name: str) -> None:
+    given = {name: "$(id) \"' \\n*", "EMPTY": "", "PATH": "/usr/bin"}
+    outcome = launcher.run(Job(("env", "-0"), workspace, env=given))
+    found = dict(word.split("=", 1) for word in outcome.stdout.data.decode().split("\0") if word)
+    assert outcome.exit == 0 and {key: found[key] for key in given} == given, outcome
+    assert set(found) - set(given) <= {"HOME", "TMPDIR", "LANG", "PWD", "_", "SHLVL", "OLDPWD"}
+
+
 def test_refusals_are_outcomes(launcher: Launcher, workspace: Path) -> None:
     folder = os.open("/", os.O_RDONLY)
     jobs = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -41,6 +42,19 @@ def launcher() -> Restricted:
 
 def gone(mark: str) -> bool:
     return happens(lambda: not living(mark))
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM])
+def test_a_host_that_is_short_of_something_says_nothing_of_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def short(*words: object, **more: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(restricted.subprocess, "run", short)
+    with pytest.raises(UnavailableError) as caught:
+        Restricted()
+    assert caught.value.code == "unavailable.host" and os.strerror(number) in caught.value.message
 
 
 # ---- ordinary work

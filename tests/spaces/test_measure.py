@@ -128,8 +128,8 @@ def test_it_goes_on_where_it_was_killed(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.sandbox
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "own.jsonl.gz"
-    measure.measure(TASK, place(tmp_path / "one"), path, lambda progress: None, lambda: True)
-    before = path.read_bytes() if path.exists() else b""
+    measure.measure(TASK, place(tmp_path / "one"), path, lambda progress: None)
+    before = path.read_bytes()
     other = Task(TASK.problem, ("own_template.c", TEMPLATE + b"\n"), SPACE)
     for name in (path.name, f"{path.name}.part"):  # the finished one, then one that is begun
         if name.endswith(".part"):

@@ -10,6 +10,7 @@ import pytest
 
 from bench import strategies_figures as figures
 from bench.bench_strategies import SEEDS, interval, slower, spaces
+from bench.space_replay import evaluations, search
 from spak.ports import PlanRequest, Trial
 from spak.proposers import space as parsing
 from spak.proposers.history import Observation
@@ -17,7 +18,6 @@ from spak.proposers.strategies import STRATEGIES, Search
 from spak.proposers.tuner import DEFAULTS, Tuner
 from spak.spaces import Cache, Header, Row
 from spak.spaces.cache import Source
-from spak.spaces.replay import evaluations, search
 
 SPACE: dict[str, Any] = {"X": {"range": [0, 7]}, "Y": [1, 2, 4, 8], "Z": ["a", "b", "c"]}
 
@@ -89,7 +89,7 @@ def test_a_prior_that_covers_the_space_leaves_nothing_twice() -> None:
     prior = tuple(Observation(row.number, 1.0) for row in cache.rows)
     tried = search(cache, STRATEGIES["bayes"], 2, 200, prior=prior)
     assert sorted(row.number for row in tried) == list(range(96))
-    assert STRATEGIES["bayes"](Search(cache.space, (), (), 2, 0, 1, 12, random.Random(1))) is not None
+    assert STRATEGIES["bayes"](Search(cache.space, (), (), 1, 12, random.Random(1))) is not None
 
 
 def test_how_two_strategies_are_compared() -> None:

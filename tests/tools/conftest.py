@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from commits_kit import RunOf
+from git_http_kit import git
 from spak.lang.schema import violations
 from spak.ports import Call, Limits, Toolchain, ToolResult
 from spak.sandbox.restricted import Restricted
@@ -47,6 +48,21 @@ def launcher() -> Restricted:
 def begun(workspace: Path, tmp_path: Path) -> list[RunOf]:
     """The run that calls belong to, once a test has begun one: `begun.append(RunOf(...))`."""
     return []
+
+
+@pytest.fixture
+def repo(workspace: Path) -> Path:
+    git(workspace, "init", "-q", "-b", "main")
+    (workspace / "a.txt").write_text("one\n")
+    git(workspace, "add", "a.txt")
+    git(workspace, "commit", "-q", "-m", "first")
+    return workspace
+
+
+@pytest.fixture
+def run(repo: Path, tmp_path: Path, begun: list[RunOf]) -> RunOf:
+    begun.append(RunOf(repo, tmp_path / "store"))
+    return begun[0]
 
 
 @pytest.fixture

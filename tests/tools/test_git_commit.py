@@ -1,51 +1,19 @@
-"""`git_commit` with real git: what it commits and refuses; no repository makes the host run anything."""
+"""`git_commit` with real git: what it commits and refuses, in repositories of every shape."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commits_kit import RunOf
+from commits_kit import Do, RunOf, commit, hostile, names, refused
 from git_http_kit import git
-from spak.ports import Call, ToolResult
+from spak.ports import Call
 from spak.tools.git_commit import GitCommit
 from spak.tools.git_push import BRANCH
-
-Do = Callable[..., ToolResult]
-
-
-@pytest.fixture
-def repo(workspace: Path) -> Path:
-    git(workspace, "init", "-q", "-b", "main")
-    (workspace / "a.txt").write_text("one\n")
-    git(workspace, "add", "a.txt")
-    git(workspace, "commit", "-q", "-m", "first")
-    return workspace
-
-
-@pytest.fixture
-def run(repo: Path, tmp_path: Path, begun: list[RunOf]) -> RunOf:
-    begun.append(RunOf(repo, tmp_path / "store"))
-    return begun[0]
-
-
-def commit(do: Do, message: str = "second", **args: Any) -> ToolResult:
-    return do("git_commit", message=message, **{"time": 1700000000, **args})
-
-
-def refused(result: ToolResult) -> str:
-    assert (result.status, result.exit) == ("exited", 1), result.output
-    return str(result.diagnostics[0]["code"])
-
-
-def names(run: RunOf) -> list[str]:
-    return git(run.bare, "ls-tree", "-r", "--name-only", "refs/heads/spak").splitlines()
 
 
 def test_what_changed_is_committed_and_git_agrees(do: Do, repo: Path, run: RunOf) -> None:
@@ -341,6 +309,12 @@ def test_modes_that_the_user_does_not_compare(do: Do, repo: Path, tmp_path: Path
     begun.append(RunOf(repo, tmp_path / "store"))
     (repo / "a.txt").chmod(0o755)
     assert refused(commit(do)) == "git_commit.nothing"
+    for name in ("a.txt", "new.txt"):
+        (repo / name).write_text("changed\n")
+        (repo / name).chmod(0o755)
+    assert commit(do).exit == 0
+    listed = git(begun[0].bare, "ls-tree", "refs/heads/spak", "a.txt", "new.txt").splitlines()
+    assert [line.split()[0] for line in listed] == ["100644", "100644"]
 
 
 def test_a_file_that_a_filter_made_stays_as_it_is_stored(
@@ -397,104 +371,6 @@ def test_a_submodule_stays_as_it_is(do: Do, repo: Path, tmp_path: Path, begun: l
     assert git(begun[0].bare, "rev-parse", "refs/heads/spak:sub") == first
     (repo / "sub/x").write_text("y")
     assert refused(commit(do)) == "git_commit.nested"
-
-
-# ---- hostile repositories ------------------------------------------------------------------------------
-
-
-def hostile(repo: Path, tmp_path: Path) -> None:
-    """Everything of a repository that makes git run a program, or read one's own configuration."""
-    evil = repo / ".git/evil.sh"
-    evil.write_text(f'#!/bin/sh\necho "$0" >> {tmp_path}/ran\ncat\n')
-    evil.chmod(0o755)
-    (repo / ".git/hooks").mkdir(exist_ok=True)
-    for hook in (
-        "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "pre-auto-gc",
-        "reference-transaction", "fsmonitor-watchman", "post-rewrite", "update", "applypatch-msg",
-    ):  # fmt: skip
-        shutil.copy(evil, repo / ".git/hooks" / hook)
-    (repo / ".git/config").write_text(
-        f"""[core]
-	repositoryformatversion = 0
-	bare = false
-	fsmonitor = {evil}
-	hooksPath = {repo}/.git/hooks
-	editor = {evil}
-	pager = {evil}
-	sshCommand = {evil}
-	askPass = {evil}
-	gitProxy = {evil}
-	alternateRefsCommand = {evil}
-	attributesFile = {repo}/.git/attributes
-	worktree = /tmp
-[commit]
-	gpgSign = true
-[gpg]
-	program = {evil}
-[user]
-	name = Mallory
-	signingKey = evil
-[filter "lfs"]
-	clean = {evil}
-	smudge = {evil}
-	process = {evil}
-	required = true
-[diff]
-	external = {evil}
-[diff "evil"]
-	textconv = {evil}
-	command = {evil}
-[merge "evil"]
-	driver = {evil}
-[alias]
-	rev-parse = !{evil}
-	config = !{evil}
-[gc]
-	auto = 1
-	recentObjectsHook = {evil}
-[include]
-	path = {repo}/.git/more
-[extensions]
-	worktreeConfig = true
-"""
-    )
-    (repo / ".git/more").write_text(f"[core]\n\tfsmonitor = {evil}\n")
-    (repo / ".git/config.worktree").write_text(f"[core]\n\tfsmonitor = {evil}\n")
-    (repo / ".git/info").mkdir(exist_ok=True)
-    (repo / ".git/info/attributes").write_text("* filter=lfs diff=evil merge=evil\n")
-    (repo / ".git/attributes").write_text("* filter=lfs\n")
-    (repo / ".gitattributes").write_text("* diff=evil merge=evil text\n")
-
-
-def test_a_hostile_repository_runs_nothing(do: Do, repo: Path, tmp_path: Path, begun: list[RunOf]) -> None:
-    hostile(repo, tmp_path)
-    begun.append(RunOf(repo, tmp_path / "store"))
-    (repo / "a.txt").write_text("two\n")
-    done = commit(do)
-    assert done.exit == 0, done.output
-    assert not (tmp_path / "ran").exists()
-    assert git(begun[0].bare, "log", "-1", "--format=%an|%s|%G?") == "SPAK|second|N"
-    assert git(begun[0].bare, "show", "refs/heads/spak:a.txt") == "two"
-
-
-def test_the_hostile_repository_is_hostile(repo: Path, tmp_path: Path) -> None:
-    """Plain git there does run what `git_commit` does not: the test above tests something."""
-    hostile(repo, tmp_path)
-    (repo / "a.txt").write_text("two\n")
-    with suppress(subprocess.CalledProcessError):
-        git(repo, f"--work-tree={repo}", "add", "-A")
-    assert (tmp_path / "ran").exists()
-
-
-def test_files_that_git_reads_are_no_way_to_the_host(do: Do, repo: Path, run: RunOf, tmp_path: Path) -> None:
-    """A link in the place of `.gitignore` is not followed."""
-    (tmp_path / "outside").write_text("x\n")
-    (repo / "in").mkdir()
-    (repo / "in/x").write_text("x")
-    (repo / "in/.gitignore").symlink_to(tmp_path / "outside")
-    assert refused(commit(do)) == "git_commit.link"
-    (repo / ".gitignore").write_text("in/.gitignore\n")
-    assert commit(do).exit == 0 and names(run) == [".gitignore", "a.txt", "in/x"]
 
 
 def test_names_of_branches() -> None:

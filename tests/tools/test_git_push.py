@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -143,6 +144,59 @@ def test_a_commit_of_the_run_goes_out_and_no_other_branch_of_the_user(
     assert do("git_commit", message="m").exit == 0
     assert push(goes_on=True).exit == 0 and at(server) == begun[0].head()
     assert git(server.bare, "ls-tree", "--name-only", "spak/work") == "a.txt\nb.txt"
+
+
+def test_what_would_run_by_itself_goes_out_where_the_call_names_it(
+    do: Callable[..., ToolResult], push: Push, repo: Path, server: Any
+) -> None:
+    """Of each commit that goes out, and not of those that the user had."""
+    commit(repo, "src/__init__.py", "")
+    commit(repo, "Makefile", "all:\n")
+    assert push().exit == 0, "what the user committed is no change of the run"
+    for name in ("conftest.py", "src/app.py"):
+        (repo / name).write_text("x = 1\n")
+    (repo / "Makefile").unlink()
+    assert do("git_commit", message="more").exit == 0
+    there = at(server)
+    result = push(goes_on=True)
+    assert refused(result) == "door.unsigned"
+    assert b"Makefile, conftest.py" in result.output and b"app.py" not in result.output
+    (repo / "conftest.py").unlink()
+    (repo / "Makefile").write_text("all:\n")
+    assert do("git_commit", message="less").exit == 0
+    assert refused(push(goes_on=True, runs=["conftest.py"])) == "door.unsigned", "an earlier commit has it"
+    assert at(server) == there
+    assert push(goes_on=True, runs=["conftest.py", "Makefile"]).exit == 0
+    assert git(server.bare, "ls-tree", "-r", "--name-only", "spak/work").endswith("src/app.py")
+    (repo / "src/app.py").write_text("x = 2\n")
+    assert do("git_commit", message="last").exit == 0
+    assert push(goes_on=True).exit == 0, "what is there already was let out before"
+
+
+def test_of_a_folder_without_a_repository_what_the_run_changed_is_looked_at(
+    do: Callable[..., ToolResult], push: Push, repo: Path, server: Any
+) -> None:
+    shutil.rmtree(repo / ".git")
+    (repo / "src").mkdir()
+    for path in ("Makefile", "src/app.py", "src/tool.xyz"):
+        (repo / path).write_text("one\n")
+    assert refused(push()) == "git_push.missing", "the run begins, and has made no commit"
+    (repo / "src/app.py").write_text("two\n")
+    assert do("git_commit", message="m").exit == 0
+    assert push(goes_on=True).exit == 0
+    assert git(server.bare, "ls-tree", "-r", "--name-only", "spak/work").split()[0] == "Makefile"
+    (repo / "Makefile").write_text("two\n")
+    assert do("git_commit", message="m").exit == 0
+    assert refused(push(goes_on=True)) == "door.unsigned"
+    result = push("spak/other", goes_on=True)
+    assert refused(result) == "door.unsigned" and b"by itself: Makefile [" in result.output
+
+
+def test_an_odd_name_does_not_go_out(do: Callable[..., ToolResult], push: Push, repo: Path) -> None:
+    push()
+    (repo / "a\u202eyp.md").write_text("x\n")
+    assert do("git_commit", message="m").exit == 0
+    assert refused(push(goes_on=True)) == "door.odd"
 
 
 def test_nothing_of_the_repository_decides(push: Push, repo: Path, server: Any, tmp_path: Path) -> None:

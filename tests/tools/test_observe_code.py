@@ -14,9 +14,14 @@ from hypothesis import strategies as st
 
 from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.tools.observe import code
+from spak.ports import Look
+from spak.tools.observe import code, predicates
 
 LINKS = Request("dependency_link", (None, None, None))
+
+
+def answers(requests: list[Request], root: Path) -> list[list[predicates.Row]]:
+    return predicates.answers(requests, Look(root))
 
 
 def put(root: Path, files: dict[str, str]) -> Path:
@@ -28,11 +33,11 @@ def put(root: Path, files: dict[str, str]) -> Path:
 
 
 def links(root: Path) -> set[tuple[str, str]]:
-    return {(row[0], row[1]) for row in code.answers([LINKS], root)[0]}
+    return {(row[0], row[1]) for row in answers([LINKS], root)[0]}
 
 
 def covered(root: Path, *names: str) -> list[str]:
-    found = code.answers([Request("test_coverage", (name,)) for name in names], root)
+    found = answers([Request("test_coverage", (name,)) for name in names], root)
     return [rows[0][0] for rows in found if rows]
 
 
@@ -75,7 +80,7 @@ def test_imports_of_python_lead_to_files(tmp_path: Path) -> None:
 
 
 def test_the_words_of_an_import_are_told(tmp_path: Path) -> None:
-    rows = code.answers([LINKS], put(tmp_path, PYTHON))[0]
+    rows = answers([LINKS], put(tmp_path, PYTHON))[0]
     assert ("agents/pkg/sub/deep.py", "agents/pkg/core.py", "..core") in rows
     assert rows == sorted(rows)
 
@@ -101,7 +106,7 @@ def test_includes_of_c_lead_to_files(tmp_path: Path) -> None:
 
 def test_a_question_with_inputs_gets_the_rows_that_fit(tmp_path: Path) -> None:
     put(tmp_path, PYTHON)
-    rows = code.answers([Request("dependency_link", (None, "beside.py", None))], tmp_path)[0]
+    rows = answers([Request("dependency_link", (None, "beside.py", None))], tmp_path)[0]
     assert [row[0] for row in rows] == ["main.py", "stub.pyi"]
 
 
@@ -192,7 +197,7 @@ def test_a_tree_that_is_very_deep_is_an_error(tmp_path: Path) -> None:
 def test_nobody_answers_what_is_not_in_the_table(tmp_path: Path) -> None:
     for request in (Request("weather", (None,)), Request("entropy", (None, None)), Request("entropy", (1,))):
         with pytest.raises(UsageError) as caught:
-            code.answers([request], tmp_path)
+            answers([request], tmp_path)
         assert caught.value.code == "world.unknown"
 
 
@@ -203,7 +208,7 @@ def test_the_tree_is_read_once_for_all_questions(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(code.Tree, "of", lambda root, cancel: made.append(root) or whole(root, cancel))
     covered(tmp_path, *PYTHON)
     assert len(made) == 1
-    code.answers([Request("entropy", ("a", None))], tmp_path)
+    answers([Request("entropy", ("a", None))], tmp_path)
     assert len(made) == 1
 
 

@@ -79,7 +79,7 @@ def test_caught(lab: Lab, name: str) -> None:
 def test_no_gain(lab: Lab, name: str) -> None:
     """It gives right answers, so it is measured; what it does beside that is in its own windows."""
     measurement = lab.measure(lab.hack(name), rivals={"incumbent": lab.hack("honest")})
-    if name == "floods_caches" and code(measurement) == "did_not_rest":
+    if name in ("floods_caches", "spins_a_little") and code(measurement) == "did_not_rest":
         return  # on a busy machine its work after "done" lasts too long: the other good end
     _no_gain(measurement)
     if name in ("spins_a_little", "floods_caches"):

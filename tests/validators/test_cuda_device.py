@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from problem_kit import problem as shipped_problem
-from spak.kernel.metric_decision import DEFAULTS, decide
+from spak.kernel.metric.decision import DEFAULTS, decide
 from spak.ports import Measurement, Subject, Toolchain
 from spak.validators import cuda_driver, cuda_nvml, cuda_timing
 from spak.validators.cuda_driver import Device, Driver, DriverError

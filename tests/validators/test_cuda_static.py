@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spak import canon
-from spak.kernel.metric_signal import derive
+from spak.kernel.metric.signal import derive
 from spak.kernel.state import Executive
 from spak.ports import Measurement, Toolchain
 from spak.program import MetricRule, Task

@@ -21,7 +21,7 @@ import pytest
 
 import needs
 from cpu_calls import HACKS
-from spak.kernel.metric_decision import DEFAULTS
+from spak.kernel.metric.decision import DEFAULTS
 from spak.ports import Limits
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_build import Workshop

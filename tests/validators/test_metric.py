@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spak.config import catalog
-from spak.kernel.metric_decision import decide
+from spak.kernel.metric.decision import decide
 from spak.lang import check, parse
 from spak.lang.diagnostics import Diagnostic
 from spak.ports import Measurement, Outcome, Stream, Subject

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import spak.validators
-from spak.kernel.metric_decision import DEFAULTS, decide
+from spak.kernel.metric.decision import DEFAULTS, decide
 from spak.validators import pairs
 from spak.validators.pairs import Figures
 
@@ -189,7 +189,7 @@ def test_the_rules_are_written_once() -> None:
     folder = Path(spak.validators.__file__).parent
     for name in ("cpu_profiler.py", "cpu_session.py", "cuda_timing.py", "metric.py"):
         text = (folder / name).read_text(encoding="utf-8")
-        assert "import decide" not in text and "metric_decision import DEFAULTS, " not in text, name
+        assert "import decide" not in text and "metric.decision import DEFAULTS, " not in text, name
         assert '"runner_up")' not in text and "statistics.median_low(times)" not in text, name
     users = ("cpu_profiler.py", "cuda_timing.py", "metric.py")
     assert all("pairs.RIVALS" in (folder / name).read_text(encoding="utf-8") for name in users)

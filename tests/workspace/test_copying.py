@@ -3,19 +3,23 @@ that a job could reach."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from spak.errors import RunError, UsageError
+from spak.errors import RunError, UsageError, UserError
 from spak.repository import git as repository
 from spak.workspace import Bounds, Copied, Wanted, Workspace
+from spak.workspace.tree import MAX_DEPTH
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
 Copy = Callable[..., Copied]
@@ -323,14 +327,67 @@ class TestFolder:
         assert caught.value.code == "workspace.changing" and "'a'" in caught.value.message
         assert list(place.iterdir()) == []
 
-    def test_too_much_is_refused_before_a_byte_is_copied(
-        self, source: Path, place: Path, copied: Copy
+    @pytest.mark.parametrize("call", ["create", "write", "mkdir", "symlink"])
+    @pytest.mark.parametrize(
+        ("number", "code"),
+        [(errno.ENOSPC, "workspace.full"), (errno.EDQUOT, "workspace.full"), (errno.EIO, "workspace.io"),
+         (errno.EMFILE, "unavailable.host"), (errno.ENOMEM, "unavailable.host")],
+    )  # fmt: skip
+    def test_a_disk_or_a_host_that_gives_no_more_is_named_and_nothing_is_left(
+        self, source: Path, place: Path, copied: Copy, call: str, number: int, code: str
     ) -> None:
-        laid(source, {f"{number}": "x" * 100 for number in range(10)})
-        for bounds in (Bounds(entries=9), Bounds(size_bytes=999)):
-            with pytest.raises(RunError) as caught:
-                copied(bounds)
-            assert caught.value.code == "workspace.limit" and list(place.iterdir()) == []
+        laid(source, {"a": "1", "deep/b": "1"})
+        (source / "link").symlink_to("a")
+
+        def failing(name: str) -> None:
+            if name == call and list(place.iterdir()):
+                raise OSError(number, os.strerror(number))
+
+        with pytest.raises(UserError) as caught:
+            copied(before=failing)
+        assert caught.value.code == code and list(place.iterdir()) == []
+        assert os.strerror(number) in caught.value.message and "resume" not in caught.value.hint
+
+    @pytest.mark.parametrize("gone", ["z", "deep", "deep/b", "."])
+    def test_what_vanishes_while_it_is_copied_is_named(
+        self, source: Path, place: Path, copied: Copy, gone: str
+    ) -> None:
+        laid(source, {"a": "1", "deep/b": "1", "z": "1"})
+
+        def vanishing(call: str) -> None:
+            path = source / gone
+            if call == "write" and list(place.iterdir()) and path.exists():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+        with pytest.raises(RunError) as caught:
+            copied(before=vanishing)
+        assert caught.value.code == "workspace.changing" and "resume" not in caught.value.hint
+        assert list(place.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("bounds", "limit", "raised"),
+        [
+            (Bounds(entries=9), "9 files and folders", "`files`"),
+            (Bounds(size_bytes=(2 << 20) - 1), "1 MiB", "`size_mib`"),
+            (Bounds(store_bytes=1 << 20), "1 MiB", "`store_mib`"),
+        ],
+    )
+    def test_too_much_is_refused_before_a_byte_is_copied(
+        self, source: Path, place: Path, copied: Copy, bounds: Bounds, limit: str, raised: str
+    ) -> None:
+        laid(source, {f"data/{number}": "x" * 250_000 for number in range(9)} | {"a": "", "z": ""})
+        with pytest.raises(RunError) as caught:
+            copied(bounds)
+        assert caught.value.code == "workspace.limit" and list(place.iterdir()) == []
+        assert f"more than {limit}" in caught.value.message and "'data'" in caught.value.message
+        assert all(word in caught.value.hint for word in (raised, "`only`", ".gitignore"))
+
+    def test_too_deep_is_refused(self, source: Path, place: Path, copied: Copy) -> None:
+        laid(source, {"deep/" * (MAX_DEPTH + 2) + "a": "", "b": ""})
+        git(source, "init", "-q")
+        with pytest.raises(RunError) as caught:
+            copied()
+        assert caught.value.code == "workspace.limit" and "folders in one another" in caught.value.message
 
     @pytest.mark.parametrize("path", ["/etc", "../x", "a/../../b", "a\0b"])
     @pytest.mark.parametrize("key", ["bring", "readonly", "only", "scratch"])
@@ -360,3 +417,40 @@ class TestHint:
         assert Copied.read(tmp_path) == done and Copied.read(tmp_path / "none") is None
         (tmp_path / "copied.json").write_text("[]")
         assert Copied.read(tmp_path) is None
+
+
+def test_an_index_that_lists_what_is_no_file_of_the_folder_brings_none_of_it(
+    source: Path, place: Path, copied: Copy
+) -> None:
+    """A repository that somebody else made: its index may name its settings, or lead out."""
+    committed(source, {"a.txt": "a\n", "sub/.git/config": "x\n"})
+    laid(source.parent / "outside", {"other.txt": "of the host\n"})
+    paths = ("../outside/other.txt", "./a.txt", ".git/config", "a.txt", "x/../../outside/other.txt")
+    index = b"DIRC" + struct.pack(">2I", 2, len(paths)) + b"".join(map(_entry, paths))
+    (source / ".git/index").write_bytes(index + hashlib.sha1(index).digest())
+    copied()
+    assert held(place) == {"a.txt"} and not (place / ".git").exists()
+
+
+def _entry(path: str) -> bytes:
+    """One entry of an index. Source: gitformat-index(5)."""
+    numbers = struct.pack(">10I", 0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 1)
+    entry = numbers + hashlib.sha1(b"blob 0\0").digest() + struct.pack(">H", len(path)) + path.encode()
+    return entry + b"\0" * (8 - len(entry) % 8)
+
+
+@pytest.mark.parametrize("pattern", ["a**b", "***", "x" * 300, "*/" * 2000 + "x"])
+def test_a_pattern_that_is_none_is_an_error_of_the_settings(source: Path, copied: Copy, pattern: str) -> None:
+    committed(source, {"a.txt": "a\n"})
+    with pytest.raises(UsageError) as caught:
+        copied(bring=(pattern,))
+    assert caught.value.code == "usage.config"
+
+
+def test_a_pattern_for_all_brings_the_folder_and_nothing_of_ours(
+    source: Path, place: Path, copied: Copy
+) -> None:
+    committed(source, {"a.txt": "a\n", ".gitignore": "out\n"})
+    laid(source, {"out/b.txt": "b\n", ".spak/runs/c.txt": "c\n"})
+    copied(bring=("**",))
+    assert held(place) == {".gitignore", "a.txt", "out/b.txt"}

@@ -93,6 +93,33 @@ def test_a_single_folder_around_the_files_is_left_out(
     assert look(archive, SMALL).folder == ""
 
 
+def of_windows(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo("x")
+    info.filename, info.create_system = name, 0
+    return info
+
+
+def test_names_of_windows_part_folders_by_backslashes(tmp_path: Path) -> None:
+    """As Compress-Archive of Windows PowerShell 5.1 writes them; the file's name never led out."""
+    archive = zipped((of_windows("src\\a.py"), b"1"), (of_windows("src\\sub\\"), b""))
+    seen = look(archive, SMALL, strip=True)
+    assert (seen.folder, [item.path for item in seen.items]) == ("src", ["a.py"])
+    assert unpack(archive, tmp_path, SMALL, "src") == seen and (tmp_path / "sub").is_dir()
+    for name in ("..\\x", "a\\..\\..\\x", "\\x"):
+        assert code(zipped((of_windows(name), b"1"))) == "upload.name"
+
+
+def test_git_of_any_folder_is_left_out(tmp_path: Path) -> None:
+    """Its settings may hold passwords; no run reads it."""
+    names = (".git/config", "lib/.git/HEAD", "sub/.git", ".gitignore", "a.py")
+    archive = zipped(*((name, b"1") for name in names))
+    seen = look(archive, SMALL)
+    assert [item.path for item in seen.items] == [".gitignore", "a.py"]
+    assert seen.left_out == names[:3] and unpack(archive, tmp_path, SMALL) == seen
+    inside = zipped(("top/.git/config", b"1"), ("top/a.py", b"1"))
+    assert [item.path for item in look(inside, SMALL, strip=True).items] == ["a.py"]
+
+
 @pytest.mark.parametrize(
     "name",
     ["../x", "a/../../x", "/etc/passwd", "a//b", "./x", "a/./b", "..", "C:\\x", "a\\..\\..\\x", "a\nb",

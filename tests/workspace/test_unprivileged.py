@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -104,8 +106,42 @@ def _store_that_may_not_be_written(place: Path) -> None:
     (place / "store").chmod(0o755)
 
 
+def _copy_what_may_not_be_read(place: Path) -> None:
+    source = place / "source"
+    (source / "shut").mkdir(parents=True)
+    for path in ("a", "shut/b"):
+        (source / path).write_text("")
+    for number, make in enumerate(("true", "git init -q")):
+        subprocess.run([*make.split()], cwd=source, check=True)
+        for name in ("a", "shut"):
+            (source / name).chmod(0)
+            with pytest.raises(RunError) as caught:
+                Workspace(place / f"{number}{name}/ws", place / f"{number}{name}/store").copy_in(source)
+            assert caught.value.code == "workspace.unreadable" and f"'{name}'" in caught.value.message
+            (source / name).chmod(0o755)
+    (source / ".gitignore").write_text("shut/\n")
+    (source / "shut").chmod(0)
+    copied = Workspace(place / "ignored/ws", place / "ignored/store").copy_in(source)
+    assert (copied.files, copied.left_out) == (2, ("shut",))
+
+
+def _copy_under_limits_that_may_not_be_raised(place: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(place / "source")], check=True)
+    (place / "source/a").write_text("")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    assert Workspace(place / "ws", place / "store").copy_in(place / "source").files == 1
+
+
 @pytest.mark.parametrize(
-    "work", [_take_rights_away, _commit_what_may_not_be_read, _store_that_may_not_be_written]
+    "work",
+    [
+        _take_rights_away,
+        _commit_what_may_not_be_read,
+        _store_that_may_not_be_written,
+        _copy_what_may_not_be_read,
+        _copy_under_limits_that_may_not_be_raised,
+    ],
 )
 def test_as_an_ordinary_user(work: Callable[[Path], None]) -> None:
     assert _as_nobody(work) == ""

@@ -7,17 +7,18 @@ a path may do outside of the run is asked before (spak.door), and not here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spak.apply_run.journal import Bringing, Journal, Step, hold
+from spak.apply_run.journal import AGAIN, Bringing, Journal, Step, hold
 from spak.apply_run.three_way import Conflict, Side, joined
 from spak.apply_run.user_folder import NOTHING, OTHER, Thing, UserFolder
+from spak.door import one_line
 from spak.errors import RunError
-from spak.files.disk import Disk, refusal
+from spak.files.disk import Disk, typed
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, load
 from spak.workspace.unpack import items_of
@@ -30,6 +31,8 @@ class Change:
     path: str
     base: Side
     wanted: Side
+    back: bool = False
+    """Whether it is again as the run began with it, which is no change that the door sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,14 @@ class Recovered:
 
     finished: bool
     edited: tuple[str, ...]
-    """Paths that somebody changed meanwhile and that were left as they are."""
+    """Paths that somebody changed meanwhile and that were left unchanged."""
 
 
-def changes(run: Path, before: str, now: str, taken: Mapping[str, Thing]) -> list[Change]:
-    """What differs in a run between two roots of its workspace, over what was `taken` of it before.
+def changes(
+    run: Path, before: str, now: str, taken: Mapping[str, Thing], *, modes: bool = True
+) -> list[Change]:
+    """What differs in a run between two roots of its workspace, over what was `taken` of it before; without
+    `modes` no file counts as executable.
 
     Raises: RunError `workspace.object`.
     """
@@ -69,10 +75,10 @@ def changes(run: Path, before: str, now: str, taken: Mapping[str, Thing]) -> lis
     old, new = (dict(items_of(load(store, root))) for root in (before, now))
     found = []
     for path in sorted({*old, *new, *taken}):
-        base = taken.get(path, _thing(old.get(path)))
-        wanted = _thing(new.get(path))
+        begun, wanted = _thing(old.get(path), modes), _thing(new.get(path), modes)
+        base = taken.get(path, begun)
         if base != wanted:
-            found.append(Change(path, _side(store, base), _side(store, wanted)))
+            found.append(Change(path, _side(store, base), _side(store, wanted), wanted == begun))
     return found
 
 
@@ -87,7 +93,7 @@ def plan(folder: UserFolder, wanted: Iterable[Change]) -> Planned:
     wanted = list(wanted)
     goes = {one.path for one in wanted if not one.wanted[0].kind}
     for one in wanted:
-        with _typed(f"reading {one.path}"):
+        with typed(f"reading {one.path!a}", AGAIN):
             found = _seen(folder, one.path, goes)
         try:
             left = joined(one.base, one.wanted, found)
@@ -111,19 +117,19 @@ def bring(
     if not planned.steps:
         return None
     one = journal.numbered(Bringing(0, str(folder.path), planned.steps, about, undoes))
-    with _typed("writing the journal of what is applied"):
+    with typed("writing the journal of what is applied", AGAIN):
         journal.begin(one, planned.contents)
     try:
-        with _typed("applying the changes"):
-            _put(journal, folder, [(step, step.left) for step in planned.writes])
+        with typed("applying the changes", AGAIN):
+            _put(journal, folder, [(step, step.found, step.left) for step in planned.writes])
     except BaseException:
-        with _typed("taking the changes back"):  # what fails here is left to `recover`
+        with typed("taking the changes back", AGAIN):  # what fails here is left to `recover`
             for step in planned.writes:
                 folder.tidy(step.path)
-            _put(journal, folder, [(step, step.found) for step in planned.writes])
+            _put(journal, folder, [(step, step.left, step.found) for step in planned.writes], back=True)
             journal.end(one, kept=False)
         raise
-    with _typed("writing the journal of what is applied"):
+    with typed("writing the journal of what is applied", AGAIN):
         journal.end(one)
     return one
 
@@ -140,23 +146,27 @@ def undo(journal: Journal, one: Bringing) -> list[Change]:
 def recover(journal: Journal, folder: UserFolder, one: Bringing) -> Recovered:
     """Finish a bringing that was cut off, or take it back where somebody edited one of its files since. The
     journal is held. Raises: RunError `workspace.*`, and it is still under way."""
-    with _typed("finishing what was applied before"):
-        goes = {step.path for step in one.steps if not (step.found.kind and step.left.kind)}
+    with typed("finishing what was applied before", AGAIN):
+        goes = _going(one.steps)
         now = {step.path: _seen(folder, step.path, goes)[0] for step in one.steps}
         for step in one.steps:
             folder.tidy(step.path)
         edited = [step.path for step in one.steps if now[step.path] not in (step.found, step.left)]
-        moves = [(step, step.found if edited else step.left) for step in one.steps if step.path not in edited]
-        _put(journal, folder, [move for move in moves if now[move[0].path] != move[1]])
+        ways = [
+            (step, step.left, step.found) if edited else (step, step.found, step.left) for step in one.steps
+        ]
+        _put(journal, folder, ways, back=True)
         journal.end(one, kept=not edited)
     return Recovered(not edited, tuple(edited))
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[UserFolder]:
-    """The folder, for this process alone. Raises: RunError `apply.folder`, `apply.busy`."""
+def opened(path: Path, *, modes: bool = True) -> Iterator[UserFolder]:
+    """The folder, locked for this process; without `modes` those of its files stay.
+
+    Raises: RunError `apply.folder`, `apply.busy`."""
     try:
-        folder = UserFolder(path)
+        folder = UserFolder(path, modes=modes)
         folder.__enter__()
     except OSError as error:
         raise RunError(
@@ -174,7 +184,7 @@ def opened(path: Path) -> Iterator[UserFolder]:
 def conflict(found: Iterable[tuple[str, str]]) -> RunError:
     """The error of changes that cannot be brought."""
     rows = list(found)
-    paths = "".join(f"\n  {path}: {why}" for path, why in rows[:20])
+    paths = "".join(f"\n  {one_line(path)}: {why}" for path, why in rows[:20])
     more = f"\n  and {len(rows) - 20} more" if len(rows) > 20 else ""
     return RunError(
         "apply.conflict",
@@ -183,15 +193,29 @@ def conflict(found: Iterable[tuple[str, str]]) -> RunError:
     )
 
 
-def _put(journal: Journal, folder: UserFolder, moves: Iterable[tuple[Step, Thing]]) -> None:
-    # what is taken away goes first: a folder may stand where a file was
-    for step, thing in sorted(moves, key=lambda move: bool(move[1].kind)):
-        folder.put(step.path, *journal.content(thing))
+def _put(
+    journal: Journal, folder: UserFolder, moves: Sequence[tuple[Step, Thing, Thing]], *, back: bool = False
+) -> None:
+    """Replace the first of two things by the second where it is there. Somebody may have edited a path since
+    it was looked at (a person was asked, this process was stopped): that is a conflict; where all goes `back`
+    the path is left."""
+    goes = _going(step for step, _, _ in moves)
+    # what is taken away goes first: a folder may replace a file
+    for step, old, new in sorted(moves, key=lambda move: bool(move[2].kind)):
+        if _seen(folder, step.path, goes)[0] == old:
+            folder.put(step.path, *journal.content(new))
+        elif not back:
+            raise conflict([(step.path, "it was edited while the changes were applied")])
     folder.sync()
 
 
+def _going(steps: Iterable[Step]) -> frozenset[str]:
+    """The paths with nothing before or after."""
+    return frozenset(step.path for step in steps if not (step.found.kind and step.left.kind))
+
+
 def _seen(folder: UserFolder, path: str, goes: Collection[str]) -> Side:
-    """What stands at a path; nothing where only something stands in its way that goes too: a file where a
+    """What is at a path; nothing where what is in its way is removed too: a file where a
     folder will be, or the other way."""
     found = folder.read(path)
     if found[0] != OTHER:
@@ -201,18 +225,10 @@ def _seen(folder: UserFolder, path: str, goes: Collection[str]) -> Side:
     return (NOTHING, b"") if way else found
 
 
-@contextmanager
-def _typed(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise refusal(error, doing) from error
-
-
-def _thing(node: Node | None) -> Thing:
+def _thing(node: Node | None, modes: bool) -> Thing:
     if node is None:
         return NOTHING
-    executable = node.kind == "f" and bool(node.mode & 0o100)
+    executable = modes and node.kind == "f" and bool(node.mode & 0o100)
     return Thing("f" if node.kind == "f" else "l" if node.kind == "l" else "other", node.digest, executable)
 
 

@@ -1,8 +1,8 @@
-"""What was brought from a run into a folder, and what is under way: `applied` beside the run.
+"""What was brought from a run into a folder, and what is under way: `applied` next to the run.
 
     applied/pack       contents before and after, and the bringing that is under way (spak.workspace.store)
     applied/done.json  the bringings that ended, in order
-    applied/lock       held by whoever brings
+    applied/lock       held by the process that brings
 
 A bringing is durable before the first file is touched, with every content that it takes away or puts. So
 the next process finishes it or takes it back. It touches no file of the folder itself.
@@ -28,6 +28,8 @@ from spak.ledger.private import make_folder
 from spak.workspace.store import Store
 
 FOLDER = "applied"
+AGAIN = "free some space, or make the folder and the run's folder writable; then run `spak apply` again"
+"""What a person does about a disk that refuses: nothing is half done, or the next one finishes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Bringing:
-    """What was brought at once. `undoes` is the number of the one that it takes back, else 0."""
+    """What was brought at once; a branch has no steps. `undoes` is the number of the one that it takes back,
+    else 0."""
 
     number: int
     folder: str
@@ -65,7 +68,7 @@ class Bringing:
 
 
 class Journal:
-    """The journal of one run; `held` is a context in which this process alone writes it."""
+    """The journal of one run; `held` is a context in which only this process writes it."""
 
     def __init__(self, run: Path, disk: Disk | None = None) -> None:
         self._folder = run / FOLDER
@@ -75,13 +78,14 @@ class Journal:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Raises: RunError `apply.busy`, `workspace.*` where the run's folder cannot be written."""
-        with typed("opening the journal of what is applied"):
+        with typed("opening the journal of what is applied", AGAIN):
             if not self._folder.is_dir():
                 make_folder(self._folder)
             fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             hold(fd, str(self._folder))
-            self._store.look(write=True)
+            with typed("opening the journal of what is applied", AGAIN):
+                self._store.look(write=True)
             yield
         finally:
             os.close(fd)
@@ -104,7 +108,7 @@ class Journal:
         """Those that ended and were not taken back."""
         found = self.done()
         gone = {item.undoes for item in found}
-        return [item for item in found if not item.undoes and item.number not in gone]
+        return [item for item in found if item.steps and not item.undoes and item.number not in gone]
 
     def under_way(self) -> Bringing | None:
         """The one that began and did not end."""
@@ -130,6 +134,11 @@ class Journal:
             self._write([*found, one])
         self._store.settle()
 
+    def note(self, folder: Path, about: Mapping[str, Any]) -> None:
+        """Keep what a person confirmed that changes no file of the folder: a branch."""
+        with typed("writing the journal of what is applied"):
+            self._write([*self.done(), self.numbered(Bringing(0, str(folder), (), about))])
+
     def numbered(self, one: Bringing) -> Bringing:
         """The bringing with the next number."""
         return replace(one, number=max((item.number for item in self.done()), default=0) + 1)
@@ -149,7 +158,7 @@ class Journal:
 
 
 def hold(fd: int, what: str) -> None:
-    """Lock an open file or folder for this process alone. Raises: RunError `apply.busy`."""
+    """Lock an open file or folder for this process. Raises: RunError `apply.busy`."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

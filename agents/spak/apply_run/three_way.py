@@ -27,7 +27,7 @@ class Conflict(Exception):
 
 
 def joined(base: Side, wanted: Side, found: Side) -> Side:
-    """What is to stand there. Raises: Conflict."""
+    """The path's new content. Raises: Conflict."""
     if found[0] in (base[0], wanted[0]):
         return wanted if found[0] == base[0] else found
     kinds = (base[0].kind, wanted[0].kind, found[0].kind)
@@ -62,6 +62,6 @@ def _content(base: Side, wanted: Side, found: Side) -> bytes:
         raise Conflict("both changed it, and it is no text that can be merged")
     one = merge(*(data.decode("utf-8", "surrogateescape") for data in texts))
     if not one.clean:
-        places = "a place" if one.conflicts == 1 else f"{one.conflicts} places"
+        places = "one place" if one.conflicts == 1 else f"{one.conflicts} places"
         raise Conflict(f"both changed the same lines, in {places}")
     return one.text.encode("utf-8", "surrogateescape")

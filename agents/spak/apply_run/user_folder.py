@@ -1,4 +1,4 @@
-"""Paths below the folder of a user: what stands there, and how to put something else there.
+"""Paths below the folder of a user: what is there, and how to replace it.
 
 Takes the folder and a path as a workspace's tree names it; gives a Thing with its bytes. No link is
 followed on the way: where a folder of the path is a link or a file by now, something else stands there. A
@@ -28,7 +28,7 @@ Kind = Literal["", "f", "l", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What stands at a path: nothing, a file, a link (with its target's digest), or something else."""
+    """What is at a path: nothing, a file, a link (with its target's digest), or something else."""
 
     kind: Kind = ""
     digest: str = ""
@@ -42,10 +42,10 @@ OTHER = Thing("other")
 
 
 class UserFolder:
-    """An open folder. Use it as a context."""
+    """An open folder. Use it as a context. Without `modes` no file counts as executable or becomes so."""
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, disk: Disk | None = None, *, modes: bool = True) -> None:
+        self.path, self._modes = path, modes
         self._disk = disk or Disk()
         self.fd = -1
 
@@ -60,7 +60,7 @@ class UserFolder:
         os.close(self.fd)
 
     def read(self, path: str) -> tuple[Thing, bytes]:
-        """What stands there, and its bytes or the target of the link. Raises: OSError."""
+        """What is there, and its bytes or the target of the link. Raises: OSError."""
         try:
             with self._parent(path) as (at, name):
                 found = os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -72,7 +72,7 @@ class UserFolder:
                 with os.fdopen(self._disk.open_file(name, at), "rb") as file:
                     data = file.read()
                 mode = stat.S_IMODE(found.st_mode) & 0o777
-                return Thing("f", canon.digest(data), bool(mode & 0o100), mode), data
+                return Thing("f", canon.digest(data), self._modes and bool(mode & 0o100), mode), data
         except FileNotFoundError:
             return NOTHING, b""
         except OSError as error:
@@ -81,7 +81,7 @@ class UserFolder:
             raise
 
     def put(self, path: str, thing: Thing, data: bytes) -> None:
-        """Make that stand there, in place of nothing, a file or a link. Raises: OSError."""
+        """Write it there, in place of nothing, a file or a link. Raises: OSError."""
         if not thing.kind:
             self._remove(path)
             return
@@ -104,7 +104,7 @@ class UserFolder:
                 self._disk.rename(ASIDE, name, at)
 
     def tidy(self, path: str) -> None:
-        """Take away what a killed process left beside the path."""
+        """Remove the temporary file that a killed process left next to the path."""
         with suppress(OSError), self._parent(path) as (at, _):
             self._disk.unlink(ASIDE, at)
 
@@ -113,7 +113,7 @@ class UserFolder:
         self._disk.sync_all(self.fd)
 
     def _mode(self, name: str, at: int, thing: Thing) -> int:
-        """Permission bits: those of the file that stands there, else those that it had, else as `umask` gives
+        """Permission bits: those of the file that is there, else those that it had, else as `umask` gives
         them. What a link has says nothing."""
         found = 0
         with suppress(FileNotFoundError):
@@ -123,11 +123,13 @@ class UserFolder:
             mask = os.umask(0o077)
             os.umask(mask)
             mode = 0o666 & ~mask
+        if not self._modes:
+            return mode
         runs = (mode & 0o444) >> 2
         return mode | runs if thing.executable else mode & ~0o111
 
     def _remove(self, path: str) -> None:
-        """Take away what stands there, and the folders on the way that are empty then."""
+        """Remove what is there, and the parent folders that become empty."""
         folders = path.split("/")[:-1]
         try:
             with suppress(FileNotFoundError), self._parent(path) as (at, name):

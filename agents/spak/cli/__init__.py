@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from spak import __version__
 
 VERBS: dict[str, tuple[str, str]] = {
+    "new": ("new", "write a spec of your own, from an example that runs"),
     "check": ("check", "parse and check specs"),
     "fmt": ("fmt", "format specs, comments kept"),
     "graph": ("graph", "draw the task graph of a spec, or what changed in it"),
@@ -44,6 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "analyze": ("analyze", "find waste and unused parts in runs, and edits that fix it"),
     "outer": ("outer", "propose edits of a spec, judge them, run campaigns"),
     "gate": ("gate", "judge actions without doing them"),
+    "world": ("world", "ask what code defines, what depends on what, which tests a change needs"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "problem": ("problem", "check problems that kernels are measured on"),
     "gpu": ("gpu", "test the measuring of CUDA kernels on this machine's GPU"),
@@ -51,7 +53,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "sandbox": ("sandbox", "test the sandbox"),
     "completion": ("completion", "print shell completion for bash, zsh or fish"),
     "models": ("models", "list the model backends and models that work here"),
+    "explain": ("explain", "say what an error code means and what to do"),
     "doctor": ("doctor", "check what is installed and works, and how to fix the rest"),
+    "repair": ("repair", "mend a failing test without a model, or say why not"),
     "demo": ("demo", "tune a C attention kernel on this machine, verify and replay it"),
 }
 """Verb to its module and its line of help."""
@@ -86,8 +90,33 @@ class _Lazy(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
 
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the release, and the hash of each folder of laws and specs that ships.
+
+    Such a hash is what `cd FOLDER && sha256sum *.mg | sha256sum` gives (`*.spak` for specs, in the C locale).
+    Source: seed 004, part two, 10.1; docs/adr/0096.
+    """
+    if not wanted or ctx.resilient_parsing:
+        return
+    from hashlib import sha256
+
+    from spak import data
+
+    click.echo(f"spak {__version__}")
+    for folder, ending in (("specs/policy", "mg"), ("specs/laws", "mg"), ("specs/examples", "spak")):
+        listing = "".join(
+            f"{sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+            for file in sorted(data.path(folder).glob(f"*.{ending}"))
+        )
+        click.echo(f"{folder:<15} sha256:{sha256(listing.encode()).hexdigest()}")
+    ctx.exit()
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", message="spak %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+    help="Show the version, and the hashes of the laws and specs that ship, and exit.",
+)  # fmt: skip
 def spak() -> None:
     """Run agents as programs: specs are checked, runs are permitted, recorded and replayed."""
 

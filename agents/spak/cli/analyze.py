@@ -12,7 +12,7 @@ from spak.cli import common
 from spak.errors import OuterError, UsageError
 
 if TYPE_CHECKING:
-    from spak.outer.analyze import Analysis, Finding
+    from spak.evolve.analyze import Analysis, Finding
     from spak.records import Record
 
 MANY = 5_000
@@ -33,7 +33,7 @@ def command(
     """Find loops, failing tools, resent tokens and unused parts in recorded runs."""
     from dataclasses import replace
 
-    from spak.outer.analyze import CODES
+    from spak.evolve.analyze import CODES
 
     unknown = sorted(set(codes) - set(CODES))
     if unknown:
@@ -75,7 +75,7 @@ def line(item: Finding) -> str:
 
 def analysis(what: str, runs_dir: Path | None = None) -> Analysis:
     """The findings in a run, a file, or a folder of runs or files. Raises: OuterError `outer.empty`."""
-    from spak.outer import analyze
+    from spak.evolve import analyze
 
     traces, prompts = [], {}
     for name, records in ledgers(what, runs_dir):

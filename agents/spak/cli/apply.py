@@ -9,17 +9,19 @@ what may run by itself waits for a person, who confirms each such path by name a
 from __future__ import annotations
 
 import getpass
-import shlex
+import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spak.cli import common
+from spak.cli.apply_found import Found, say_it
 from spak.errors import RunError, UsageError, UserError
 
 if TYPE_CHECKING:
@@ -29,54 +31,8 @@ if TYPE_CHECKING:
     from spak.door import Leaving
     from spak.runner import View
 
-HELD = 4
-"""The exit code where something waits for a person, as of a run that waits."""
 GOOD_FOR_MS = 600_000
 """For how long a signature is good."""
-
-
-@dataclass(slots=True)
-class Found:
-    """What an apply did or would do; `kind` of each path is its class at the door."""
-
-    run: str
-    folder: Path
-    kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Class and reason by path."""
-    applied: list[tuple[str, str]] = field(default_factory=list)
-    """Paths that were written, and how: new, changed, merged or deleted."""
-    held: list[str] = field(default_factory=list)
-    """Paths that wait for a person, or are refused; nothing was written then."""
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
-    blocked: tuple[str, ...] = ()
-    """Why the law lets nothing leave: a check of the run failed."""
-    checked: bool = False
-    undone: bool = False
-    branch: str = ""
-    """The branch that the commits became, where they did."""
-
-    @property
-    def code(self) -> int:
-        """The exit code."""
-        return 1 if self.conflicts else HELD if self.held or self.blocked else 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The document of `--json`."""
-        return {
-            "run": self.run,
-            "folder": str(self.folder),
-            "applied": [{"path": path, "class": self._kind(path)[0]} for path, _ in self.applied],
-            "held": [
-                {"path": path, "class": kind, "reason": why}
-                for path, (kind, why) in ((path, self._kind(path)) for path in self.held)
-            ],
-            "conflicts": [path for path, _ in self.conflicts],
-            "blocked": list(self.blocked),
-            **({"branch": self.branch} if self.branch else {}),
-        }
-
-    def _kind(self, path: str) -> tuple[str, str]:
-        return self.kinds.get(path, ("", ""))
 
 
 @click.command()
@@ -121,7 +77,7 @@ def command(
     if as_json:
         common.emit(found.to_json())
     else:
-        _say(found)
+        say_it(found)
     return found.code
 
 
@@ -145,29 +101,31 @@ def bring_home(
 
     run = _ended(root, name)
     journal = Journal(root / name)
-    with journal.held(), bring.opened(run.folder) as user:
+    with journal.held(), bring.opened(run.folder, modes=run.modes) as user:
         if not check:
             _recover(journal, user)
-        changes = _chosen(bring.changes(root / name, run.before, run.now, bring.taken(journal)), only)
-        leaving = _looked(root / name, run).only({one.path for one in changes}.__contains__)
-        kinds = {one.path: (str(one.of), one.reason) for one in leaving.changes}
+        at, roots = root / name, (run.before, run.now)
+        changes = bring.changes(at, *roots, bring.taken(journal), modes=run.modes)
+        if only:
+            known = bring.changes(at, *roots, {}, modes=run.modes)  # those that were brought before, too
+            changes = _chosen(changes, only, {one.path for one in (*known, *changes)})
+        leaving = _looked(at, run, {one.path for one in changes})
+        kinds = {one.path: ("ordinary", "as the run began with it") for one in changes if one.back}
+        kinds |= {one.path: (str(one.of), one.reason) for one in leaving.changes}
         comes = {one.path for one in leaving.changes if one.of is not door.Class.IGNORED}
-        planned = bring.plan(user, [one for one in changes if one.path in comes])
+        planned = bring.plan(user, [one for one in changes if one.back or one.path in comes])
         found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check)
         found.conflicts = list(planned.conflicts)
-        found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
-        written = {path for path, _ in found.applied}
+        found.planned = [(step.path, _how(planned, step)) for step in planned.writes]
+        written = {path for path, _ in found.planned}
         refused = [one.path for one in leaving.refused if one.path in written]
         runs = [one.path for one in leaving.unsigned if one.path in written]
-        found.held = refused + [path for path in runs if path not in allowed]
+        found.held = [path for path in runs if path not in allowed] + refused
         if ask and not (check or refused or found.conflicts):
             _confirm(found)
         if check or found.code:
             return found
-        about = {"at": time.time_ns() // 1_000_000, "by": _login(), "root": run.now, "runs": runs}
-        if runs:
-            about |= _signed(name, leaving)
-        bring.bring(journal, user, planned, about)
+        bring.bring(journal, user, planned, _about(name, run, leaving, runs))
     return found
 
 
@@ -175,12 +133,16 @@ def bring_branch(
     root: Path, name: str, branch: str, allowed: Collection[str], *, check: bool, ask: bool
 ) -> Found:
     """Make the run's commits a branch, `spak/RUN` where it has no name; files, HEAD and index stay. Each path
-    of the commits must be as the run ended with it, since that is what the door looks at.
+    of the commits must be as the run ended with it, since that is what was checked; the door looks at each
+    commit.
 
-    Raises: RunError `apply.*`, `git.*`; LedgerError.
+    Raises: RunError `apply.*`, `git.*`; UsageError `keys.*`; LedgerError.
     """
+    from spak import door
+    from spak.apply_run.journal import Journal
     from spak.files.disk import Disk
     from spak.repository import branch as branches
+    from spak.repository.leaving import Begun
     from spak.workspace.git_files import git_files
     from spak.workspace.store import Store
     from spak.workspace.tree import load
@@ -197,20 +159,24 @@ def bring_branch(
                 f"the run changed {path!a} after its last commit",
                 "let the run commit as its last step, or apply the files without --branch",
             )
-    leaving = _looked(root / name, run).only(made.changed.__contains__)
+    looked = partial(door.look, **_knowing(run))
+    begun = Begun(git_files(load(store, run.before)), store.read)
+    leaving = _by_law(branches.leaving(bare, made, looked, begun), run)
     found = Found(
         name, run.folder, {one.path: (str(one.of), one.reason) for one in leaving.changes},
         blocked=leaving.blocked, checked=check, branch=branch or f"spak/{name}",
     )  # fmt: skip
-    found.applied = [(path, "changed" if blob else "deleted") for path, blob in made.changed.items()]
-    found.held = [one.path for one in leaving.refused]
-    runs = [one.path for one in leaving.unsigned if one.path not in allowed]
-    if ask and not (check or found.held):
-        found.held = runs
+    found.planned = [(path, "changed" if blob else "deleted") for path, blob in made.changed.items()]
+    refused = [one.path for one in leaving.refused]
+    runs = [one.path for one in leaving.unsigned]
+    found.held = [path for path in runs if path not in allowed] + refused
+    if ask and not (check or refused):
         _confirm(found)
-    else:
-        found.held += runs
     if not (check or found.code):
+        if runs or leaving.blocked:
+            journal = Journal(root / name)
+            with journal.held():
+                journal.note(run.folder, {**_about(name, run, leaving, runs), "branch": found.branch})
         branches.give(bare, run.folder, found.branch, made)
     return found
 
@@ -220,9 +186,9 @@ def take_back(root: Path, name: str) -> Found:
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
 
-    folder = _ended(root, name).folder
-    journal = Journal(root / name)
-    with journal.held(), bring.opened(folder) as user:
+    run = _ended(root, name)
+    folder, journal = run.folder, Journal(root / name)
+    with journal.held(), bring.opened(folder, modes=run.modes) as user:
         _recover(journal, user)
         standing = journal.standing()
         if not standing:
@@ -231,7 +197,7 @@ def take_back(root: Path, name: str) -> Found:
         planned = bring.plan(user, bring.undo(journal, last))
         found = Found(name, folder, conflicts=list(planned.conflicts), undone=True)
         if not found.conflicts:
-            found.applied = [(step.path, _how(planned, step)) for step in planned.writes]
+            found.planned = [(step.path, _how(planned, step)) for step in planned.writes]
             about = {"at": time.time_ns() // 1_000_000, "by": _login()}
             bring.bring(journal, user, planned, about, last.number)
     return found
@@ -239,7 +205,7 @@ def take_back(root: Path, name: str) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Where a run stands: the roots of its files at its beginning and now, and the folder they came from."""
+    """The roots of a run's files at its beginning and now, and the folder that they came from."""
 
     before: str
     now: str
@@ -247,13 +213,16 @@ class Ended:
     blocked: tuple[str, ...]
     """Why nothing of it may leave, as its law says it."""
     by_own_tests: bool
-    """Whether its check passes with what it changed of its tests alone."""
+    """Whether its check passes only with what it changed of its tests."""
+    modes: bool
+    """Whether modes count in the folder's repository (core.fileMode)."""
 
 
 def _ended(root: Path, name: str) -> Ended:
     """Raises: RunError `apply.no_folder`; LedgerError."""
     from spak.cli import reading
-    from spak.kernel.situation import blocked
+    from spak.kernel.situation import NO_CHECK, blocked
+    from spak.repository.begun import compares_modes
     from spak.runner.views.run_json import by_own_tests
     from spak.workspace import Copied
 
@@ -266,49 +235,89 @@ def _ended(root: Path, name: str) -> Ended:
         )
     found = reading.replayed(root, name)
     assert found.rules is not None
-    return Ended(
-        found.rules.r3,
-        found.state.r3,
-        Path(copied.source),
-        blocked(found.rules, found.state),
-        by_own_tests(found.state),
-    )
+    reasons, before, state = blocked(found.rules, found.state), found.rules.r3, found.state
+    if state.ended and state.r3 != before and _unjudged(root, name, before, state.r3):
+        reasons = (*reasons, NO_CHECK)
+    modes = compares_modes(root / name / "store/git")
+    return Ended(before, state.r3, Path(copied.source), reasons, by_own_tests(state), modes)
 
 
-def _looked(run: Path, ended: Ended) -> Leaving:
-    """What changed in the run, as the door has it."""
-    from spak import config, door
-    from spak.files.disk import Disk
-    from spak.llm import redactor
-    from spak.repository.commits import compares_modes
+def _unjudged(root: Path, name: str, first: str, last: str) -> bool:
+    """Whether a run has checked its files, and others than those that it ended with."""
+    from spak.ledger.files import FileLedgers
+    from spak.runner.views.quality import judged_roots
+
+    reader = FileLedgers(root).viewer(name)
+    try:
+        judged = judged_roots((record for record, _ in reader.read()), first)
+    finally:
+        reader.close()
+    return bool(judged) and last not in judged
+
+
+def _looked(run: Path, ended: Ended, paths: Collection[str]) -> Leaving:
+    """What changed of these paths in the run, as the door has it."""
+    from spak import door
+    from spak.apply_run.journal import AGAIN
+    from spak.files.disk import Disk, typed
     from spak.repository.ignoring import new_and_ignored
-    from spak.runner.secret_guard import found_in
-    from spak.workspace.git_files import GitPlaces
     from spak.workspace.store import Store
     from spak.workspace.tree import load
 
-    chosen = config.settings()
-    known = redactor(chosen.llm).knowing(found_in(ended.folder, chosen.shown_secrets)[1])
     store = Store(run / "store", Disk())
     before, now = load(store, ended.before), load(store, ended.now)
-    found = door.look(
-        before,
-        now,
-        store.read,
-        holds=known.holds,
-        ignored=new_and_ignored(before, now, store.read).__contains__,
-        modes=compares_modes(GitPlaces(store, ended.folder, None).repository),
-        cased=_tells_cases(ended.folder),
-        shown=chosen.shown_secrets,
-        blocked=ended.blocked,
-    )
+    with typed("looking for what git ignores", AGAIN):
+        ignored = new_and_ignored(before, now, store.read).__contains__
+    found = door.look(before, now, store.read, keep=paths.__contains__, ignored=ignored, **_knowing(ended))
+    return _by_law(found, ended)
+
+
+def _by_law(found: Leaving, ended: Ended) -> Leaving:
+    """The same, with what the law and the checks of the run say."""
+    found = replace(found, blocked=ended.blocked)
     return found.by_own_tests() if ended.by_own_tests else found
 
 
+def _knowing(run: Ended) -> dict[str, Any]:
+    """What the door has to know of the folder: known values, what is shown, whether modes and cases count."""
+    from spak import config
+    from spak.llm import redactor
+    from spak.runner.secret_guard import found_in
+
+    chosen = config.settings()
+    return {
+        "holds": redactor(chosen.llm).knowing(found_in(run.folder, chosen.shown_secrets)[1]).holds,
+        "shown": chosen.shown_secrets,
+        "modes": run.modes,
+        "cased": _tells_cases(run.folder),
+    }
+
+
 def _tells_cases(folder: Path) -> bool:
-    """Whether names that differ by the case of letters only are two names there."""
-    other = folder.with_name(folder.name.swapcase())
-    return other == folder or not other.exists() or not other.samefile(folder)
+    """Whether names that differ by the case of letters only are two names there: as of the first thing in the
+    folder, or of the folders above, whose name has letters."""
+    try:
+        inside = sorted(entry.name for entry in os.scandir(folder))
+    except OSError:
+        inside = []  # whoever brings something there says why it cannot be read
+    for place in (*(folder / name for name in inside), folder, *folder.parents):
+        if (other := place.name.swapcase()) != place.name:
+            try:
+                return not os.path.samestat(place.lstat(), place.with_name(other).lstat())
+            except FileNotFoundError:
+                return True
+            except OSError:
+                continue
+    return True
+
+
+def _about(name: str, run: Ended, leaving: Leaving, runs: Sequence[str]) -> dict[str, Any]:
+    """What the journal keeps for people: when, by whom, what was confirmed, with the signature where keys are
+    named. Raises: UsageError `keys.*`."""
+    about = {"at": time.time_ns() // 1_000_000, "by": _login(), "root": run.now, "runs": list(runs)}
+    if leaving.blocked:
+        about["blocked"] = list(leaving.blocked)
+    return about | (_signed(name, leaving) if runs else {})
 
 
 def _signed(name: str, leaving: Leaving) -> dict[str, Any]:
@@ -342,6 +351,7 @@ def _signed(name: str, leaving: Leaving) -> dict[str, Any]:
 def _recover(journal: Journal, user: UserFolder) -> None:
     """Finish or take back what a killed process left, and say so."""
     from spak.apply_run import bring
+    from spak.door import one_line
 
     one = journal.under_way()
     if one is None:
@@ -352,26 +362,26 @@ def _recover(journal: Journal, user: UserFolder) -> None:
         )
     done = bring.recover(journal, user, one)
     how = "finished" if done.finished else "taken back"
-    edited = f"; left as edited since: {', '.join(done.edited)}" if done.edited else ""
+    edited = f"; left as edited since: {', '.join(map(one_line, done.edited))}" if done.edited else ""
     common.say(f"spak: an earlier apply was cut off and is {how}{edited}")
 
 
-def _chosen(changes: list[Change], only: Sequence[str]) -> list[Change]:
-    """The changes at or below these paths. Raises: UsageError `usage.arguments`."""
-    if not only:
-        return changes
-    found = []
-    for given in only:
-        path = given.removeprefix("./").rstrip("/")
-        below = [one for one in changes if one.path == path or one.path.startswith(f"{path}/")]
-        if not below:
+def _chosen(changes: list[Change], only: Sequence[str], known: Collection[str]) -> list[Change]:
+    """The changes at or below these paths, which are of the run's (`known`). Raises: UsageError
+    `usage.arguments`."""
+    wanted = [given.removeprefix("./").rstrip("/") for given in only]
+    for path in wanted:
+        if not any(_at_or_below(one, path) for one in known):
             raise UsageError(
                 "usage.arguments",
-                f"the run changed nothing at {given}",
+                f"the run changed nothing at {path}",
                 "spak apply RUN --check lists what it did",
             )
-        found += [one for one in below if one not in found]
-    return found
+    return [one for one in changes if any(_at_or_below(one.path, path) for path in wanted)]
+
+
+def _at_or_below(one: str, path: str) -> bool:
+    return one == path or one.startswith(f"{path}/")
 
 
 def _how(planned: Planned, step: Any) -> str:
@@ -383,11 +393,13 @@ def _how(planned: Planned, step: Any) -> str:
 def _confirm(found: Found) -> None:
     """Ask whether files of a run whose checks failed are wanted, and about each path that waits; all are
     confirmed, or all wait."""
+    from spak.door import one_line
+
     for reason in found.blocked:
         if not _yes(f"The run's own check says: {reason}. Apply all the same?"):
             return
     for path in found.held:
-        if not _yes(f"{path} may run by itself ({found.kinds[path][1]}). Apply it?"):
+        if not _yes(f"{one_line(path)} may run by itself ({found.kinds[path][1]}). Apply it?"):
             return
     found.held, found.blocked = [], ()
 
@@ -401,58 +413,6 @@ def _login() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
-
-
-def _say(found: Found) -> None:
-    """What was done for people: what waits, then the rest, then what to do next."""
-    from spak.runner.views.report import plural
-
-    say = common.say
-    for reason in found.blocked:
-        say(f"  the law of the run says: {reason}")
-    for path in found.held:
-        kind, why = found.kinds[path]
-        say(f"  {'waits' if kind == 'runs' else 'refused'}  {path}: {kind}, {why}")
-    for path, why in found.conflicts:
-        say(f"  conflict  {path}: {why}")
-    for path, how in found.applied if found.checked or not found.code else ():
-        kind = found.kinds.get(path, ("", ""))[0]
-        common.out(f"  {how}  {path}" + (f"  ({kind})" if kind not in ("", "ordinary") else ""))
-    count = plural(len(found.applied), "file")
-    if found.conflicts:
-        say(f"spak: {found.folder} moved on, nothing was written [apply.conflict]")
-        say(f"next: spak apply {found.run} --only PATH brings the rest")
-    elif found.code:
-        say("spak: nothing was written")
-        say(f"next: {_next(found)}")
-    elif found.branch:
-        verb = "would be" if found.checked else "is"
-        say(f"{found.branch} in {found.folder} {verb} the run's last commit; {count} differ")
-    elif found.checked:
-        say(f"{count} would be written in {found.folder}")
-        say(f"next: spak apply {found.run}")
-    elif not found.applied:
-        say(f"{found.folder} has all that run {found.run} changed")
-    elif found.undone:
-        say(f"{count} taken back in {found.folder}")
-        say(f"next: spak apply {found.run}")
-    else:
-        say(f"{count} written in {found.folder}")
-        say(f"next: spak apply {found.run} --undo takes them back")
-
-
-def _next(found: Found) -> str:
-    """What a person does about what is held."""
-    if found.blocked:
-        return f"fix what the check reports, or take the files anyway at a terminal: spak apply {found.run}"
-    if any(found.kinds[path][0] != "runs" for path in found.held):
-        return (
-            f"take what is refused out in another run, or leave it here: spak apply {found.run} --only PATH"
-        )
-    branch = f" --branch {shlex.quote(found.branch)}" if found.branch else ""
-    return f"spak apply {found.run}{branch}" + "".join(
-        f" --allow-runs {shlex.quote(path)}" for path in found.held
-    )
 
 
 def at_stop(folder: Path, seen: View, as_json: bool, show: Callable[[View, bool], int]) -> int:
@@ -474,7 +434,7 @@ def at_stop(folder: Path, seen: View, as_json: bool, show: Callable[[View, bool]
     else:
         show(seen, as_json)
         if found is not None:
-            _say(found)
+            say_it(found)
     if problem is not None:
         common.say(f"spak: nothing was applied in place: {problem.message} [{problem.code}]")
         common.say(f"  hint: {problem.hint}")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 GOOD_FOR_S = 600
 LONGEST_S = 366 * 86_400
-MAX_SHOWN = 4000
 
 
 @click.command()
@@ -60,7 +59,7 @@ def command(
     try:
         effect = held.run.state.r6
         if effect is None or effect.act != "approve":
-            raise _no_approval(name, held.view().state)
+            raise _no_approval(name, held.view().state, held.run.rules.keys)
         body = _signed(held.run, effect, signer, approval.DENY if deny else approval.APPROVE, expires)
         held.run.approve(body)
         return show.advance_and_show(held, as_json, timeout)
@@ -74,33 +73,38 @@ def _signer(root: Path, name: str, key: str | None) -> Key:
     from spak.ledger.files import FileLedgers
     from spak.policy import approval
 
-    seen = reading.view_of(root, name)
-    if seen.waiting is None or seen.waiting.get("kind") != "approval":
-        raise _no_approval(name, seen.state)
+    seen = reading.view_of(root, name, strict=True)
     reader = FileLedgers(root).reader(name)
     try:
-        rules = next(iter(reader.read()))[0].body["rules"]
+        listed = next(iter(reader.read()))[0].body["rules"]["keys"]
     finally:
         reader.close()
-    return keys.chosen(key, approval.publics(rules["keys"]))
+    if seen.waiting is None or seen.waiting.get("kind") != "approval":
+        raise _no_approval(name, seen.state, listed)
+    return keys.chosen(key, approval.publics(listed))
 
 
-def _no_approval(name: str, state: str) -> RunError:
-    return RunError(
-        "run.no_approval",
-        f"run {name} is {state} and not waiting for an approval",
-        "it was answered already, or asks for something else; spak show shows what it waits for",
-    )
+def _no_approval(name: str, state: str, listed: object) -> RunError:
+    hints = {
+        "waiting": f"it asks a question: spak step {name} --resume --answer-file FILE answers it",
+        "paused": f"it waits for nobody: spak resume {name}",
+        "running": "it is running: spak show shows what it waits for when it stops",
+    }
+    hint = hints.get(state, f"it ended: spak show {name} says how")
+    if state == "refused" and not listed:
+        hint += "; no approver was listed when it began: add one to spak.toml ([[approvals.keys]])"
+        hint += " and run it again"
+    return RunError("run.no_approval", f"run {name} is {state} and not waiting for an approval", hint)
 
 
 def _signed(run: Run, effect: Effect, key: Key, decision: str, expires: int) -> dict[str, Any]:
     """The answer's body; what it is about is shown first."""
     from spak.policy import approval
+    from spak.runner.blobs import expand
 
     tool, args = effect.name, effect.args["args"]
     common.say(f"{decision}: {effect.args['act']} {tool} in step {effect.task}/{effect.step}")
-    text = json.dumps(args, indent=2, ensure_ascii=False)
-    common.say(text[:MAX_SHOWN] + ("\n..." if len(text) > MAX_SHOWN else ""))
+    common.say(json.dumps(expand(args, run.ledger.blobs), indent=2, ensure_ascii=False))  # all that is signed
     common.say(f"signed with the key {key.name}")
     return approval.make(
         key.private,

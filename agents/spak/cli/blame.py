@@ -20,7 +20,7 @@ from spak.cli import common
 from spak.errors import UsageError
 
 if TYPE_CHECKING:
-    from spak.outer.spec_history import Version
+    from spak.evolve.spec_history import Version
 
 COMMITS = 500
 """Commits of the file that are looked at, the newest."""
@@ -108,7 +108,7 @@ def line(origin: Origin) -> str:
 
 def _from_history(path: Path, trusted: str | None) -> tuple[list[Origin], Sequence[str], str]:
     from spak.cli.fmt import read
-    from spak.outer import spec_history
+    from spak.evolve import spec_history
     from spak.policy.approval import key_id
 
     found = spec_history.read(read(path).decode("utf-8", "replace"))

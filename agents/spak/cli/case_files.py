@@ -13,13 +13,17 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from spak import canon
 from spak.errors import SuiteError, UsageError
+from spak.evolve.suites import Case, Right
+from spak.evolve.suites.model import HISTORY, RECORDING, STATES, WORKSPACE
+from spak.evolve.suites.sealed import copy_plain
 from spak.files.scratch import Scratch
-from spak.suites import Case, Right
-from spak.suites.model import RECORDING, STATES, WORKSPACE
-from spak.suites.sealed import copy_plain
+from spak.kernel.rules import Rules
+from spak.repository import begun, past
+from spak.repository.git import Git
 
 GIT = "git:"
 MAX_UNPACKED = 1 << 30
@@ -37,14 +41,15 @@ def case_of(root: Path, run: str, name: str) -> tuple[Case, Callable[[Path], Non
     from spak.llm import redactor
     from spak.llm.recorded import read
 
-    seen = reading.view_of(root, run)
+    seen = reading.view_of(root, run, strict=True)
     if seen.state not in STATES:
         raise SuiteError(
             "suite.not_ended", f"run {run} is {seen.state}, it did not end", f"spak resume {run}"
         )
     reader = FileLedgers(root).reader(run)
     try:
-        rules = next(iter(reader.read()))[0].body["rules"]
+        genesis = next(iter(reader.read()))[0].body
+        rules = genesis["rules"]
         answered = bool(read((line for _, line in reader.read()), reader.blobs.get))
     finally:
         reader.close()
@@ -62,11 +67,13 @@ def case_of(root: Path, run: str, name: str) -> tuple[Case, Callable[[Path], Non
             "cost_nanousd": int(seen.metrics.get("cost_nanousd", 0)),
             "ms": int(seen.metrics.get("elapsed_ms", 0)),
         },
-        semantics=rules["semantics"] if answered else 0,
     )
 
     def fill(place: Path) -> None:
         _restore(root / run, run, rules["r3"], place / WORKSPACE)
+        if count := Rules.of(genesis).program.history:
+            bare = past.known(root / run / "store/git")
+            _freeze(bare, count, place)
         if answered:
             found = recording.find(root, run, redactor(config.settings().llm))
             lines = b"".join(canon.dumps(item.to_json()) + b"\n" for item in found.items)
@@ -101,13 +108,15 @@ def _restore(folder: Path, run: str, r3: str, target: Path) -> None:
         target.rmdir()
 
 
-def filler(workspace: str | None, answers: Path | None) -> Callable[[Path], None]:
+def filler(workspace: str | None, answers: Path | None, history: int = 0) -> Callable[[Path], None]:
     """What writes the files that flags name; it raises SuiteError `suite.workspace`, UsageError."""
 
     def fill(place: Path) -> None:
         if workspace is not None:
             (place / WORKSPACE).mkdir()
             _unpack(workspace, place / WORKSPACE)
+        if history:
+            _history(workspace or "", history, place)
         if answers is not None:
             from spak.llm.recorded import contents, read
 
@@ -117,6 +126,43 @@ def filler(workspace: str | None, answers: Path | None) -> Callable[[Path], None
             (place / RECORDING).write_bytes(data)
 
     return fill
+
+
+def _history(named: str, count: int, place: Path) -> None:
+    """The last commits of the repository that a case's files come from.
+
+    Raises: UsageError `usage.arguments`; RunError `git.*`.
+    """
+    folder, _, ref = named.removeprefix(GIT).rpartition("@") if named.startswith(GIT) else (named, "", "HEAD")
+    with Scratch("keep") as aside:
+        bare = past.git(aside / "git")
+        begun.follow(bare.folder, Path(folder))
+        if not (bare.folder / "HEAD").exists():
+            raise UsageError(
+                "usage.arguments",
+                "--history needs --workspace with a repository",
+                "the top folder of a work tree, or git:DIR@REF with one",
+            )
+        head = bare.local("rev-parse", "--verify", f"{begun.BASE}^{{commit}}").decode().strip()
+        if ref != "HEAD":
+            users = Git(begun.git_folder(Path(folder) / ".git") or Path(folder), bare.ends, bare.most_bytes)
+            head = (
+                users.local("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
+            )
+        _freeze(bare, count, place, head)
+
+
+def _freeze(bare: Git, count: int, place: Path, head: str = "") -> None:
+    """Write a case's `history`, without secrets by name, by contents and by the values in its files."""
+    from spak import config
+    from spak.llm import redactor
+    from spak.runner.secret_guard import found_in
+
+    chosen = config.settings()
+    values = found_in(place / WORKSPACE, chosen.shown_secrets)[1] if (place / WORKSPACE).is_dir() else ()
+    holds = redactor(chosen.llm).knowing(values).holds
+    if frozen := past.freeze(bare, count, past.recognised(holds), head):
+        (place / HISTORY).write_bytes(frozen)
 
 
 def _unpack(named: str, target: Path) -> None:
@@ -176,12 +222,29 @@ def _archive(path: Path, target: Path) -> None:
             return
         with tarfile.open(path) as archive:
             _fits(path, sum(item.size for item in archive))
-            archive.extractall(target, filter="data")
+            _stays(path, archive.getmembers())
+            archive.extractall(target, **_FILTER)
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
         shutil.rmtree(target, ignore_errors=True)
         raise SuiteError(
             "suite.workspace", f"{path} cannot be unpacked: {error}", "a .tar, .tar.gz or .zip"
         ) from error
+
+
+_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Python before 3.11.4 has no filters of tar files: what they would refuse, `_stays` refuses."""
+
+
+def _stays(path: Path, members: list[tarfile.TarInfo]) -> None:
+    """Files, folders and links that stay inside, and nothing below a link."""
+    links = {os.path.normpath(item.name) for item in members if item.issym()}
+    for item in members:
+        name = os.path.normpath(item.name)
+        leads = os.path.normpath((Path(name).parent if item.issym() else Path()) / item.linkname)
+        below = any(str(parent) in links for parent in Path(name).parents)
+        odd = not (item.isfile() or item.isdir() or item.issym() or item.islnk())
+        if odd or below or any(one.startswith(("/", "..")) for one in (name, leads)):
+            raise SuiteError("suite.workspace", f"{path} holds {item.name}", "repack it")
 
 
 def _fits(path: Path, size: int) -> None:

@@ -1,6 +1,6 @@
 """The runs of an experiment on this machine: one cell after the other, or several in processes of their own.
 
-`Cells` is the `Work` of spak.outer.experiments. A cell is a run like any other, with labels; one whose run
+`Cells` is the `Work` of spak.evolve.experiments. A cell is a run like any other, with labels; one whose run
 was begun before is gone on with. What keeps a spec from running (an input that it asks for, a person whom it
 asks) is a void cell with the reason, and the experiment goes on. What the host cannot do (no answer of a
 model, no sandbox, a full disk) is raised: the run can go on from there.
@@ -23,14 +23,14 @@ from pathlib import Path
 from spak import canon
 from spak.cli import common
 from spak.errors import OuterError, UserError, of_host
+from spak.evolve.experiments import Cell, Done, More, seed_of
+from spak.evolve.suites import Case, judge
+from spak.evolve.suites.model import read_case
+from spak.evolve.suites.sealed import Bench
 from spak.ledger.faults import typed
-from spak.outer.experiments import Cell, Done, More, seed_of
 from spak.records import Kind, Record
 from spak.runner.faults import must_work
 from spak.runner.run import PERSON
-from spak.suites import Case, judge
-from spak.suites.model import read_case
-from spak.suites.sealed import Bench
 
 PR_SET_PDEATHSIG = 1
 """Of prctl(2): the signal that a process gets when its parent ends."""
@@ -161,6 +161,7 @@ class Cells:
                 seed=seed_of(case.hash, case.seed, cell.k),
                 recorded=recorded,
                 name=run,
+                history=case.history,
                 labels={"experiment": self.experiment, "case": cell.case, "spec": cell.spec, "k": cell.k},
             )
         try:

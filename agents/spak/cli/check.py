@@ -37,7 +37,8 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
 
     as_json = as_json or layout == "json"
     quiet = as_json or layout == "sarif"
-    catalog, above = config.catalog(), config.law()
+    catalog, chosen = common.catalog(), config.settings()
+    above = config.law(chosen)
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
     runnable: list[Path] = []
@@ -46,7 +47,7 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
         made = examine(whole.parsed.spec, catalog)
         if file != STDIN:
             check_blocks(made, folder_reader(file.resolve().with_suffix("") / file.name))
-        law = (*check_law(whole, above), *foresee(made, whole, above))
+        law = (*check_law(whole, above), *foresee(made, whole, above, chosen.approvers))
         found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])
         ok = not any(item.severity in bad for item in found)
         if file != STDIN and not any(item.code == "lang.empty" for item in found):

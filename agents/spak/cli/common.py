@@ -21,7 +21,9 @@ from spak.inputs import read_at_most
 
 if TYPE_CHECKING:
     from spak.lang import Diagnostic
+    from spak.lang.catalog import Catalog
     from spak.lang.imports import Resolved
+    from spak.runner import Own
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -187,19 +189,38 @@ def runs_dir(given: Path | None) -> Path:
     return root
 
 
+def catalog() -> Catalog:
+    """All that a spec may name on the command line, the operator's own included. Raises: as `own.own`."""
+    from spak import config
+
+    return config.catalog(ours())
+
+
+def ours() -> Own:
+    """What the settings add to what ships. Raises: as `own.own`."""
+    from spak import config
+    from spak.runner import SHIPPED
+
+    chosen = config.settings()
+    if not chosen.tools and not chosen.packages:
+        return SHIPPED
+    from spak.own import own
+
+    return own(chosen)
+
+
 def whole_spec(path: Path) -> Resolved:
     """A spec's file with its imports; its errors are shown.
 
     Raises: UsageError `usage.file`; SpecError `lang.invalid` where no run could begin with it.
     """
-    from spak import config
     from spak.errors import SpecError
     from spak.lang import check, parse
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
 
     whole = resolve(parse(read_input(path), str(path)), folder_reader(path))
-    found = check(whole.parsed, config.catalog())
+    found = check(whole.parsed, catalog())
     if errors := [item for item in found if item.severity == "error"]:
         show_diagnostics(errors, whole.parsed.text, str(path), whole.texts)
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"

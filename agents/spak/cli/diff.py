@@ -17,16 +17,23 @@ from spak.errors import UsageError
 @click.argument("new", type=click.Path(path_type=Path))
 @common.json_option
 def command(old: Path, new: Path, as_json: bool) -> int:
-    """Compare OLD and NEW by meaning. Exit 0 if they mean the same, 1 if not, 3 if one does not parse."""
-    from spak import config
+    """Compare OLD and NEW, a spec or a diff of OLD, by meaning.
+
+    Exit 0 if they mean the same, 1 if not, 3 if one does not parse.
+    """
     from spak.lang import parse
     from spak.lang.diff import compare, show
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
+    from spak.patch import apply_to
 
     if old == new == STDIN:
         raise UsageError("usage.arguments", "standard input can not be both specs", "name a file for one")
-    whole = [resolve(parse(read(path), str(path)), folder_reader(path)) for path in (old, new)]
+    before = parse(read(old), str(old))
+    after = parse(read(new), str(new))
+    if not after.ok and isinstance(made := apply_to(after.text, before.text), str):
+        after = parse(made, str(new))
+    whole = [resolve(one, folder_reader(path)) for one, path in ((before, old), (after, new))]
     document: dict[str, Any] = {"old": str(old), "new": str(new)}
     if not all(one.parsed.ok for one in whole):
         errors = [
@@ -40,7 +47,7 @@ def command(old: Path, new: Path, as_json: bool) -> int:
         for one, wrong in errors:
             common.show_diagnostics(wrong, one.parsed.text, one.parsed.name, one.texts)
         return 3
-    found = compare(whole[0].parsed, whole[1].parsed, config.catalog())
+    found = compare(whole[0].parsed, whole[1].parsed, common.catalog())
     if as_json:
         common.emit({**document, **found.to_json()})
     else:

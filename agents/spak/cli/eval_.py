@@ -15,8 +15,8 @@ from spak.cli import common
 from spak.errors import OuterError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from spak.outer.experiments import Budget, Cell, Done, Experiment, Plan, Report
-    from spak.suites import Suite
+    from spak.evolve.experiments import Budget, Cell, Done, Experiment, Plan, Report
+    from spak.evolve.suites import Suite
 
 SPLITS = ("train", "gate", "sealed")
 FOLDER = "evals"
@@ -80,7 +80,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Run the cases of a suite under each SPEC and compare each other one with the first."""
-    from spak.outer.experiments import Budget, Experiment
+    from spak.evolve.experiments import Budget, Experiment
 
     root = common.runs_dir(runs_dir)
     place = root.parent / FOLDER
@@ -112,8 +112,8 @@ def planned(
     margin: float | None,
 ) -> tuple[Plan, Suite]:
     """The plan of a new experiment, and its suite. Raises: SuiteError, SpecError, UsageError, OuterError."""
-    from spak.outer.experiments import Plan
-    from spak.suites import Suite
+    from spak.evolve.experiments import Plan
+    from spak.evolve.suites import Suite
 
     if margin is not None and len(specs) != 2:
         raise UsageError(
@@ -150,15 +150,15 @@ def planned(
 def hash_of(path: Path) -> str:
     """The hash of a spec as its runs will record it. Raises: SpecError when it does not check."""
     from spak import config
+    from spak.evolve.experiments.model import spec_hash
     from spak.llm import redactor
-    from spak.outer.experiments.model import spec_hash
 
     return spec_hash(redactor(config.settings().llm).text(common.whole_spec(path).parsed.text))
 
 
 def reopened(plan: Plan) -> Suite:
     """The suite of an experiment that goes on. Raises: OuterError `outer.changed`."""
-    from spak.suites import Suite
+    from spak.evolve.suites import Suite
 
     suite = Suite.open(Path(plan.suite)).sound()
     known = {case.name: case.hash for case in suite.cases}
@@ -211,7 +211,7 @@ def carry_out(
 def reported(experiment: Experiment, root: Path, junit: Path | None, html: Path | None, as_json: bool) -> int:
     """Print the report, write its files; 0 when it is what was hoped for, 6 when it was interrupted, 7 when
     the host could not go on."""
-    from spak.outer.experiments import render
+    from spak.evolve.experiments import render
 
     report = report_of(experiment)
     if junit is not None:
@@ -235,7 +235,7 @@ def reported(experiment: Experiment, root: Path, junit: Path | None, html: Path 
 
 def report_of(experiment: Experiment) -> Report:
     """The report of an experiment as far as it got."""
-    from spak.outer.experiments import summarise
+    from spak.evolve.experiments import summarise
 
     return summarise(experiment.name, experiment.head, experiment.plan, experiment.done, experiment.stopped)
 
@@ -254,7 +254,7 @@ def _labels(specs: tuple[Path, ...]) -> Mapping[str, Path]:
 
 def _estimated(plan: Plan, suite: Suite, experiment: Experiment) -> None:
     from spak.cli.show import money
-    from spak.outer.experiments.run import estimate
+    from spak.evolve.experiments.run import estimate
     from spak.runner.views.report import plural
 
     found = estimate(plan, {case.name: case.took for case in suite.cases if case.took is not None})

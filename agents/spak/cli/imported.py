@@ -15,11 +15,11 @@ from spak import canon, config
 from spak.errors import RunError, UserError
 from spak.kernel.rules import Rules
 from spak.ledger.intake import IMPORTED
+from spak.own import own
 from spak.policy.law import rules_of
 from spak.runner.genesis import genesis
 
 _OTHER = {
-    "semantics": "another version of the kernel made it",
     "policy": "its law is not the one of these settings",
     "catalog": "its tools or validators are not those of this installation",
     "keys": "its approvals would be signed with other keys than those of these settings",
@@ -41,8 +41,9 @@ def _other(body: Mapping[str, Any], chosen: config.Settings) -> str:
         return "it works in a folder of the machine that it comes from"
     rules, program = body["rules"], Rules.of(body).program
     try:
+        used = config.used(config.catalog(own(chosen)), program)
         made = genesis(
-            rules["spec"], config.used(config.catalog(), program), rules["inputs"], rules["r3"],
+            rules["spec"], used, rules["inputs"], rules["r3"],
             rules["seed"], {}, rules.get("proposer", ""), rules["policy"].get("spec", ""),
             rules_of(program.axioms), chosen.approvers, config.law(chosen),
         )["rules"]  # fmt: skip

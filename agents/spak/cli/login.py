@@ -17,7 +17,7 @@ def command(url: str, as_json: bool) -> int:
     """Store a token for the platform at URL after testing it. The token is asked for, or read from standard
     input; it is never an argument, which other users could see."""
     from spak.client import Platform, servers
-    from spak.client.calls import origin
+    from spak.client.connection import origin
 
     server = origin(url)
     with Platform(server, _secret(server)) as platform:
@@ -37,7 +37,7 @@ def command(url: str, as_json: bool) -> int:
 
 
 def _secret(server: str) -> str:
-    from spak.client.calls import MAX_TOKEN
+    from spak.client.connection import MAX_TOKEN
 
     if sys.stdin is None:
         raise UsageError("client.token", "standard input is closed", "spak login URL < FILE")

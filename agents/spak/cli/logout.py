@@ -14,7 +14,7 @@ def command(url: str, as_json: bool) -> int:
     """Delete the stored token for the platform at URL. It stays valid there until the account page
     revokes it."""
     from spak.client import servers
-    from spak.client.calls import origin
+    from spak.client.connection import origin
 
     server = origin(url)
     known = servers.forget(server)

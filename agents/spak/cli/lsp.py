@@ -22,10 +22,10 @@ def command(stdio: bool, as_json: bool) -> int:
 
     if os.isatty(0):
         common.say("spak lsp waits for an editor that speaks the Language Server Protocol; CTRL-C ends it")
-    catalog, law = config.catalog(), config.law()
+    catalog, chosen = common.catalog(), config.settings()
     sink = os.dup(1)
     os.dup2(2, 1)
     try:
-        return serve(catalog, law, 0, sink)
+        return serve(catalog, config.law(chosen), chosen.approvers, 0, sink)
     finally:
         os.close(sink)

@@ -13,8 +13,8 @@ from spak.cli import common
 from spak.errors import OuterError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from spak.outer.campaigns import Campaign, Tested
-    from spak.outer.gate import Candidate
+    from spak.evolve.campaigns import Campaign, Tested
+    from spak.evolve.gate import Candidate
 
 FOLDER = "campaigns"
 PROPOSERS = ("rules", "model", "evolution")
@@ -121,7 +121,10 @@ def gate(
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Judge PATCH, a JSON list of edits or a unified diff of SPEC: 0 fit for review, 1 not, 5 privileged."""
+    """Judge PATCH: a JSON list of edits, a unified diff of SPEC, or a whole spec.
+
+    Exit 0 fit for review, 1 not, 5 privileged.
+    """
     from spak.cli import outer_runs
 
     base = outer_runs.text_of(spec)
@@ -205,16 +208,15 @@ def campaign(
     as_json: bool,
 ) -> int:
     """Take candidates for SPEC through the gate, one after the other, within a budget."""
-    from spak import config
     from spak.cli import outer_runs
-    from spak.outer.campaigns import Campaign, verify
-    from spak.outer.experiments import render
+    from spak.evolve.campaigns import Campaign, verify
+    from spak.evolve.experiments import render
 
     root = common.runs_dir(runs_dir)
     place = root.parent / FOLDER
     if checked is not None:
         found = Campaign.read(place, checked)
-        wrong = verify(found, config.catalog())
+        wrong = verify(found, common.catalog())
         if as_json:
             common.emit({"campaign": checked, "ok": not wrong, "problems": wrong, "head": found.head})
         else:
@@ -306,10 +308,10 @@ def _left(most: int, used: int) -> int | None:
 
 
 def _candidate(base: str, patch: Path) -> Candidate:
-    """The candidate of a file: a JSON list of edits, a candidate, or a unified diff."""
+    """The candidate of a file: a JSON list of edits, a candidate, a unified diff, or a whole spec."""
     from spak import canon
     from spak.errors import UserError
-    from spak.outer.gate import Candidate, of_diff
+    from spak.evolve.gate import Candidate, of_diff
 
     text = common.read_input(patch).decode("utf-8", "replace")
     if not text.lstrip().startswith(("[", "{")):

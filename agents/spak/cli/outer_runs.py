@@ -10,22 +10,22 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from spak import canon, config, data
+from spak import canon, config
 from spak.cli import common
 from spak.cli.cells import Cells
 from spak.errors import OuterError, UnavailableError, UserError, of_host
+from spak.evolve.analyze import Trace, read
+from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, Tested, advance, settled
+from spak.evolve.experiments import Cell, Done
+from spak.evolve.experiments.model import spec_hash
+from spak.evolve.gate import Candidate, Rehearsal, rehearse
+from spak.evolve.propose import Scored, Training, asked, evolve, from_findings
+from spak.evolve.propose.training import labelled
+from spak.evolve.suites import Suite
 from spak.files.scratch import Scratch
 from spak.lang import ast
 from spak.lang.imports import settings_of
 from spak.ledger.private import open_file
-from spak.outer.analyze import Trace, read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance, settled
-from spak.outer.experiments import Cell, Done
-from spak.outer.experiments.model import spec_hash
-from spak.outer.gate import Candidate, Rehearsal, rehearse
-from spak.outer.propose import Scored, Training, asked, evolve, from_findings
-from spak.outer.propose.training import labelled
-from spak.suites import Suite
 
 if TYPE_CHECKING:
     from spak.records import Record
@@ -108,7 +108,7 @@ def evolved(
             return Scored(done.outcome == "pass", float(cost), trace)
 
         draw = Random(canon.digest(f"{base}/{suite.hash if suite else ''}".encode()))
-        return evolve(base, list(cases), run, config.catalog(), draw, budget)
+        return evolve(base, list(cases), run, common.catalog(), draw, budget)
 
 
 def _trace(root: Path, run: str) -> Trace | None:
@@ -169,7 +169,7 @@ def copy_policy(spec: Path, folder: Path) -> None:
 
 def power(campaign: Campaign) -> None:
     """Say before the start what it takes."""
-    from spak.outer.stats import Betting, spent
+    from spak.evolve.stats import Betting, spent
 
     plan = campaign.plan
     first, last = (
@@ -193,13 +193,12 @@ def carry_out(
     place = root.parent / "campaigns"
     digest = canon.digest(campaign.plan.base.encode())
     judging = Judging(
-        config.catalog(),
+        common.catalog(),
         rehearsals(runs, digest),
         _Pairs(campaign, place / campaign.name, root, timeout).pair,
         lambda: _unchanged(campaign),
         lambda tested, text: _say(tested, text),
         violations=lambda: training.violations if training is not None else (),
-        known=known_specs(runs),
     )
     try:
         return advance(campaign, place, propose, judging)
@@ -220,18 +219,6 @@ def rehearsals(runs: Path, digest: str) -> list[Rehearsal]:
         if canon.digest(str(spec).encode()) == digest and records[-1].kind == "end":
             found.append(rehearse(name, records))
     return found
-
-
-def known_specs(runs: Path) -> dict[str, str]:
-    """The specs that a grammar patch must leave as they are: the shipped ones, and those of recorded runs."""
-    shipped = data.path("specs/examples").glob("*.spak")
-    found = {path.name: path.read_text(encoding="utf-8") for path in shipped}
-    for name, records in recorded(runs):
-        found[f"run {name}"] = str(records[0].body.get("rules", {}).get("spec", ""))
-    texts: dict[str, str] = {}
-    for name, text in found.items():
-        texts.setdefault(text, name)
-    return {name: text for text, name in texts.items()}
 
 
 def _unchanged(campaign: Campaign) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,7 +62,7 @@ def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> 
     from spak.policy.stated import never_rows, secrets_to_programs
 
     try:
-        policy = _load(files) if level is None else _at(files, level)
+        policy = _load(files) if level is None else at_level(_texts(files), level)
     except PolicyError as error:
         if not error.diagnostics:
             raise
@@ -208,19 +209,23 @@ def _load(files: tuple[Path, ...], with_law: bool = False) -> Policy:
     return load({**(config.law().sources if with_law else {}), **_texts(files)})
 
 
-def _at(files: tuple[Path, ...], level: str) -> Policy:
-    """The policy of a run with the files at a level of the law; those of the configuration stay."""
+def at_level(texts: Mapping[str, str], level: str, operators: Mapping[str, str] | None = None) -> Policy:
+    """The policy of a run with the texts of files at a level of the law, and further ones of the operator;
+    those of the configuration stay. A file that ships and says what it says is there already."""
     from dataclasses import replace
 
     from spak import config
     from spak.policy.law import compiled
 
-    law, texts = config.law(), _texts(files)
+    law = config.law()
+    law = replace(law, operator={**law.operator, **(operators or {})})
+    texts = {name: text for name, text in texts.items() if law.shipped.get(Path(name).name) != text}
     if level == "spec":
         return compiled(
             law, "", {f"./{name}" if name in law.sources else name: texts[name] for name in texts}
         )
-    own = {Path(name).name: text for name, text in texts.items()}
+    short = Counter(Path(name).name for name in texts)
+    own = {base if short[base := Path(name).name] == 1 else name: text for name, text in texts.items()}
     if level == "team":
         return compiled(replace(law, team=own), "", {})
     return compiled(replace(law, operator={**law.operator, **own}), "", {})
@@ -234,14 +239,14 @@ def _shipped() -> list[Path]:
 
 def _session(files: tuple[Path, ...], with_law: bool, workspace: Path | None) -> tuple[Policy, Session]:
     from spak.errors import UsageError
-    from spak.tools.observe.code import knowing
+    from spak.tools.observe.predicates import knowing
 
     policy = _load(files, with_law)
     session = policy.session()
     if workspace is not None:
         if not workspace.is_dir():
             raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing one")
-        session.settle(knowing(workspace.resolve()))
+        session.settle(knowing(workspace.resolve(), common.ours().predicates))
     return policy, session
 
 

@@ -12,9 +12,8 @@ from spak.cli import common
 
 if TYPE_CHECKING:
     from spak.datalog.session import Policy
-    from spak.outer.abstract_actions import Compared
-    from spak.outer.permitted import Change, Changes, Side
-    from spak.outer.solver import Asked
+    from spak.evolve.abstract_actions import Compared
+    from spak.evolve.permitted import Change, Changes, Side
     from spak.records import Record
 
 SHOWN = 20
@@ -42,14 +41,7 @@ SHOWN = 20
     "--solve",
     type=click.IntRange(0, 12),
     metavar="K",
-    help="Ask a solver for an action with up to K facts that differs (needs the extra solver).",
-)
-@click.option(
-    "--solve-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60,
-    show_default=True,
-    help="The solver's time limit.",
+    help="Always answered not_applicable: no solver is asked any more. --abstract judges up to two facts.",
 )
 @common.runs_option
 @common.json_option
@@ -61,34 +53,34 @@ def command(
     abstract: bool,
     most: int,
     solve: int | None,
-    solve_seconds: float,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
     """Judge every recorded action under OLD and under NEW (two policies or two specs), and print with its
     proof what NEW newly permits or denies. Exit 1 when something is newly permitted."""
-    from spak.errors import UsageError
-    from spak.outer.permitted import Changes, changes
+    from spak.errors import LedgerError, UsageError
+    from spak.evolve.permitted import Changes, changes
 
     if (old.suffix == ".spak") != (new.suffix == ".spak"):
         raise UsageError("usage.arguments", "a policy and a spec", "give two policies or two specs")
     sides = _side(old, level), _side(new, level)
     found = Changes()
     for name, records in _runs(names, runs_dir):
-        found.add(changes(name, records, *sides))
+        try:
+            found.add(changes(name, records, *sides))
+        except LedgerError as error:
+            if names or error.code != "ledger.semantics":
+                raise
+            common.say(f"run {name} is left out: {error.message}")
     if not found.runs and not abstract and solve is None:
-        hint = "name one with --run, start one: spak run, or ask for --abstract or --solve"
+        hint = "name one with --run, start one: spak run, or ask for --abstract"
         raise UsageError("usage.run", "there are no runs here", hint)
-    wide, asked = None, None
-    if abstract or solve is not None:
-        laws = _compiled(*sides)
-        wide = _abstract(*laws, most) if abstract else None
-        asked = _asked(*laws, solve, solve_seconds) if solve is not None else None
+    wide = _abstract(*_compiled(*sides), most) if abstract else None
     if as_json:
         common.emit(
             {
                 **({} if wide is None else {"abstract": wide.to_json()}),
-                **({} if asked is None else {"solver": asked.answer, "solve": asked.to_json()}),
+                **({} if solve is None else {"solver": "not_applicable"}),
                 "runs": found.runs,
                 "judged": found.judged,
                 "newly_permitted": [change.to_json() for change in found.newly("permitted")],
@@ -100,20 +92,10 @@ def command(
         _print(found)
         if wide is not None:
             _print_abstract(wide)
-        if asked is not None:
-            _print_asked(asked)
-    return _exit(found, wide, asked)
-
-
-def _exit(found: Changes, wide: Compared | None, asked: Asked | None) -> int:
-    """1 where something is newly permitted, or where the solver cannot tell; 6 where its time has passed."""
-    from spak.outer.solver import Answer
-
-    if found.newly("permitted") or (wide is not None and wide.newly("permitted")):
-        return 1
-    if asked is None or asked.answer == Answer.NOTHING_NEW:
-        return 0
-    return 6 if asked.answer == Answer.UNKNOWN else 1
+        if solve is not None:
+            common.say("solver: not applicable: none is asked any more; --abstract judges up to two facts")
+    widened = found.newly("permitted") or (wide is not None and wide.newly("permitted"))
+    return 1 if widened or solve is not None else 0
 
 
 def _compiled(old: Side, new: Side) -> tuple[Policy, Policy]:
@@ -127,44 +109,9 @@ def _compiled(old: Side, new: Side) -> tuple[Policy, Policy]:
 
 
 def _abstract(old: Policy, new: Policy, most: int) -> Compared:
-    from spak.outer.abstract_actions import compare
+    from spak.evolve.abstract_actions import compare
 
     return compare(old, new, most)
-
-
-def _asked(old: Policy, new: Policy, most: int, seconds: float) -> Asked:
-    from spak.outer.solver import ask
-
-    return ask(old, new, most, seconds)
-
-
-def _print_asked(found: Asked) -> None:
-    from spak.outer.solver import Answer
-
-    say = common.say
-    facts = f"up to {found.most} of {found.candidates} facts ({found.values} values)"
-    if found.answer == Answer.NOT_APPLICABLE:
-        say(f"solver: not applicable: {found.why}")
-        return
-    say(f"solver: {found.acts} acts with {facts}")
-    for direction in ("permitted", "denied"):
-        for example in found.newly(direction):
-            say(f"newly {direction}: " + ", ".join(example.facts))
-            sides = ("NEW", "OLD") if direction == "permitted" else ("OLD", "NEW")
-            reasons = ((f"{sides[0]} permits:", example.proof), (f"{sides[1]} denies:", example.why_not))
-            for title, reason in reasons:
-                say(f"    {title}")
-                for line in reason.splitlines():
-                    say(f"      {line}")
-        if direction not in found.finished:
-            say(f"newly {direction}: not answered: {found.why}")
-        elif found.newly(direction):
-            say(f"newly {direction}: no other act with up to {found.most} facts")
-        else:
-            say(f"newly {direction}: nothing up to {found.most} facts")
-    for item in found.left_out:
-        say(f"left out: {item}")
-    say("Facts are combined freely, also such as no action has at once. More facts are not compared.")
 
 
 def _print_abstract(found: Compared) -> None:
@@ -190,7 +137,7 @@ def _side(path: Path, level: str) -> Side:
     from dataclasses import replace
 
     from spak import config
-    from spak.outer.permitted import Side
+    from spak.evolve.permitted import Side
 
     law = config.law()
     if path.suffix == ".spak":
@@ -201,16 +148,16 @@ def _side(path: Path, level: str) -> Side:
 
 def _spec(path: Path) -> Side:
     from spak import config
+    from spak.evolve.permitted import Side
     from spak.lang import parse
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
-    from spak.outer.permitted import Side
     from spak.policy.law import rules_of
     from spak.program import compile as compile_program
 
     whole = resolve(parse(common.read_input(path), str(path)), folder_reader(path))
-    program = compile_program(whole.parsed, config.catalog(), {})
-    catalog = config.used(config.catalog(), program).to_json()
+    program = compile_program(whole.parsed, common.catalog(), {})
+    catalog = config.used(common.catalog(), program).to_json()
     return Side(str(path), None, whole.parsed.text, whole.policy, rules_of(program.axioms), catalog)
 
 

@@ -17,9 +17,11 @@ from spak.ledger.files import FileLedgers
 from spak.policy.history.monitors import monitors
 from spak.records import Kind, Record
 from spak.runner import View, view
-from spak.runner.perform import prompt_of
+from spak.runner.blobs import prompt_of
 from spak.runner.repeats import OtherPrompts
 from spak.runner.resume import as_kept
+from spak.runner.views import own_tests
+from spak.runner.views.as_recorded import Reading
 from spak.runner.views.causes import Trail
 from spak.runner.views.quality import judges
 
@@ -50,18 +52,21 @@ def replayed(root: Path, run: str) -> Replay:
         reader.close()
 
 
-def view_of(root: Path, run: str) -> View:
-    """The view of a run as its ledger has it now; it may be moving."""
+def view_of(root: Path, run: str, strict: bool = False) -> View:
+    """The view of a run as its ledger has it now; it may be moving. A `strict` one is not of a run that this
+    kernel does not replay: it is for who goes on with what the run says. Raises: LedgerError."""
     reader = FileLedgers(root).viewer(run)
     try:
-        found, trail, others, checked = as_kept(reader) or Replay(), Trail(), OtherPrompts(), False
-        replayed = found.records
+        found: Replay = as_kept(reader) or (Replay() if strict else Reading())
+        trail, others, checked = Trail(), OtherPrompts(), False
+        replayed, apart = found.records, dict[str, Any]()
         for record, _ in reader.read():
             if record.seq >= replayed:
                 found.feed(record)
             trail.feed(record)
             others.feed(record)
             checked = checked or judges(record)
+            own_tests.feed(apart, record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -74,15 +79,16 @@ def view_of(root: Path, run: str) -> View:
         cause = trail.sentence()
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
         seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=checked)
+        seen = replace(seen, by_own_tests=own_tests.known(apart))
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()
 
 
 def _monitors(found: Replay) -> tuple[dict[str, Any], ...]:
-    gate = found.rules.gate if found.rules is not None else None
-    if gate is None or not gate.folds:
+    if found.rules is None or not found.rules.gate.folds:
         return ()
+    gate = found.rules.gate
     return tuple(item.to_json() for item in monitors(gate.policy, found.state.r7.history))
 
 
@@ -136,19 +142,24 @@ def calls_of(root: Path, run: str) -> list[dict[str, Any]]:
 def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
     """The decision that a permit records, with its proof or why-not, as JSON and as text: derived again.
 
-    Raises: UsageError `usage.record` when that record is no permit that a policy decided.
+    The same of a route that the law derived. Raises: UsageError `usage.record` when no policy decided it.
     """
     found = Replay()
     decided: list[int] = []
     for record in records_of(root, run):
         found.feed(record)
-        judged = found.judged.get(record.content) if record.kind == Kind.PERMIT else None
-        if judged is None or found.rules is None or found.rules.gate is None:
+        judged = found.judged.get(record.content) if record.kind in (Kind.PERMIT, Kind.ROUTE) else None
+        if judged is None or found.rules is None:
             continue
         if record.seq == seq:
             gate = found.rules.gate
             about = {"run": run, "seq": seq, "task": record.task, "step": record.step, "policy": gate.hash}
-            decision = {name: record.body.get(name, "") for name in ("act", "name", "allow", "code")}
+            told = (
+                ("act", "name", "allow", "code")
+                if record.kind == Kind.PERMIT
+                else ("signal", "by", "to", "code")
+            )
+            decision = {name: record.body.get(name, "") for name in told}
             shown = {
                 **about,
                 **decision,
@@ -159,5 +170,5 @@ def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
         if len(decided) < MAX_LISTED:
             decided.append(record.seq)
     listed = ", ".join(map(str, decided))
-    hint = f"these are: {listed}" if listed else "its semantics had no policy, or it decided nothing yet"
+    hint = f"these are: {listed}" if listed else "it decided nothing yet"
     raise UsageError("usage.record", f"record {seq} of run {run} is not a permit of a policy", hint)

@@ -41,6 +41,7 @@ class Order:
     ref: str = ""
     artifacts: Path | None = None
     prior: str | None = None
+    sealed: str | None = None
 
 
 def run(server: str, order: Order, as_json: bool) -> int:
@@ -49,7 +50,7 @@ def run(server: str, order: Order, as_json: bool) -> int:
     Raises: UsageError, UnavailableError.
     """
     from spak.client import Platform, servers
-    from spak.client.calls import origin
+    from spak.client.connection import origin
 
     found = NAME.fullmatch(order.name)
     if found is None:
@@ -100,6 +101,7 @@ def _start(platform: Platform, order: Order, team: str, spec: str, version: str 
         source=order.source or None,
         ref=order.ref or None,
         prior=order.prior,
+        sealed=order.sealed,
     )
 
 
@@ -168,6 +170,7 @@ def _report(platform: Platform, run: RemoteRun, file: Path, code: int) -> int:
 def _fetched(platform: Platform, run: RemoteRun, folder: Path, code: int) -> int:
     """Fetch the files that it made; how the run ended is printed already, so a failure is said beside it."""
     from spak.client.downloads import download
+    from spak.door import Class, one_line
 
     try:
         found = platform.files(run.team, run.key)
@@ -176,4 +179,7 @@ def _fetched(platform: Platform, run: RemoteRun, folder: Path, code: int) -> int
         common.say(f"spak: {error.message} [{error.code}]")
         return code or error.exit_code
     common.say(f"  {count} {'file' if count == 1 else 'files'} in {folder}")
+    for one in found:
+        if one.leaves_as == Class.RUNS:
+            common.say(f"  may run by itself where a tool finds it: {one_line(one.name)}")
     return code

@@ -5,12 +5,14 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from spak.cli import common
 from spak.runner import View
 from spak.runner.history import Attempted
+from spak.runner.views import own_tests
 from spak.runner.views.quality import Quality, judges
 from spak.runner.views.report import Facts, Proof, lines, report, since_best
 
@@ -65,30 +67,33 @@ def write(root: Path, run: str, output: Path | None = None, found: Read | None =
 
 
 def read(root: Path, run: str) -> Read:
-    """Read, verify and replay a run in one go."""
-    from spak.kernel.replay import Replay
+    """Read, verify and replay a run in one go; one that this kernel does not replay is only read."""
     from spak.ledger.files import FileLedgers
     from spak.ledger.verify import verify
     from spak.runner import view
     from spak.runner.history import History, rules_of
+    from spak.runner.views.as_recorded import Reading, program_of
     from spak.runner.views.causes import Trail
 
     ledgers = FileLedgers(root)
     reader = ledgers.reader(run)
     try:
-        replay, history, trail, quality = Replay(), History(), Trail(), Quality()
+        replay, history, trail, quality = Reading(), History(), Trail(), Quality()
         evidence: dict[str, object] = {}
-        judged = False
-        genesis = None
+        judged, apart = False, dict[str, Any]()
+        host: dict[str, Any] = {}
+        program = None
         for record, _ in reader.read():
             replay.feed(record)
-            if genesis is None and replay.rules is not None:
-                genesis = record.body
-                history.rules = rules_of(replay.rules.program)
+            if record.seq == 0:
+                host = record.body.get("host") or {}
+                program = program_of(record.body) if replay.rules is None else replay.rules.program
+                history.rules = {} if program is None else rules_of(program)
             history.feed(record)
             trail.feed(record)
             quality.feed(record)
             judged = judged or judges(record)
+            own_tests.feed(apart, record)
             metrics = record.body.get("metrics") if record.kind == "act" else None
             if isinstance(metrics, dict):
                 evidence |= {
@@ -97,21 +102,23 @@ def read(root: Path, run: str) -> Read:
         replay.finish()
         checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
         seen = view(run, replay.state, reader.head, reader.count, "paused", cause=trail.sentence())
-        seen = replace(seen, checked=judged)
+        seen = replace(seen, checked=judged, by_own_tests=own_tests.known(apart))
     finally:
         reader.close()
-    host = (genesis or {}).get("host", {})
     kept = (root / run / "workspace" / f"best{ending}" for ending in (".c", ".cpp", ".py", ".cu"))
     best = next((file for file in kept if file.is_file()), None)
     stopped = STOPPED.get(replay.state.r7.stopped, "")
     facts = Facts(
-        title=replay.rules.program.name if replay.rules else run,
+        title=run if program is None else program.name,
         machine={"processor": processor(), "system": platform.platform(), **host.get("toolchain", {})},
         stopped="; ".join(filter(None, (stopped, stopped and since_best(history.rows)))),
         winner=str(best or ""),
         evidence=evidence,
     )
-    proof = Proof(checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary)
+    unreplayed = "" if replay.unreplayed is None else replay.unreplayed.message
+    proof = Proof(
+        checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary, unreplayed
+    )
     return Read(seen, tuple(history.rows), proof, facts, quality)
 
 

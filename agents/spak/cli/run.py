@@ -37,6 +37,9 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 @click.option(
     "--prior", metavar="RUN", help="A search begins with what an earlier RUN found in the same SPACE."
 )
+@click.option(
+    "--sealed", metavar="CASE", help="The case whose sealed checks judge what the run made, at its end."
+)
 @common.progress_option
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write a JUnit report there.")
 @click.option(
@@ -78,6 +81,7 @@ def command(
     timeout: float | None,
     seed: int | None,
     prior: str | None,
+    sealed: str | None,
     progress: bool | None,
     junit: Path | None,
     server: str | None,
@@ -93,6 +97,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Start a run of FILE and advance it until it ends or waits."""
+    from spak import config
     from spak.cli import session, show
 
     away = {"--files": files, "--wait": wait, "--label": labels, "--queue": queue}
@@ -117,7 +122,7 @@ def command(
             raise UsageError("usage.arguments", "--ref needs --source, which takes no --files", "choose one")
         order = remote.Order(
             file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit,
-            source, ref, artifacts, prior,
+            source, ref, artifacts, prior, sealed,
         )  # fmt: skip
         return remote.run(server, order, as_json)
     _none_of(away, "it needs --server URL")
@@ -136,6 +141,7 @@ def command(
         in_place=in_place,
         seed=seed,
         prior=None if prior is None else _earlier(prior, runs_dir),
+        sealed=config.settings().sealed if sealed is None else Path(sealed),
     )
     if held.copied is not None:
         common.say(f"spak: {held.copied.line}")

@@ -21,6 +21,7 @@ from spak.files.disk import Disk
 from spak.ledger.faults import typed
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder
+from spak.program.semantics import require_known
 from spak.records import Authority, Kind, decode
 from spak.workspace.copied import FILE as COPIED
 
@@ -81,14 +82,14 @@ def remove(folder: Path) -> bool:
 
 
 def delete(root: Path, run: str) -> None:
-    """Delete a run that ended, or whose end cannot be read.
+    """Delete a run that ended, whose end cannot be read, or that another kernel made.
 
     Raises: UsageError `usage.not_ended`; LedgerError `ledger.busy`, `ledger.readonly`, `ledger.io`.
     """
     folder = root / run
     lease = Lease.take(folder / "lock", run)
     try:
-        if not _has_ended(folder / TRACE):
+        if not _has_ended(folder / TRACE) and _is_ours(folder / TRACE):
             raise UsageError(
                 "usage.not_ended", f"run {run} has not ended", f"end it first: spak cancel {run}"
             )
@@ -113,6 +114,17 @@ def _has_ended(trace: Path) -> bool:
             continue
         if record.authority != Authority.HOST:
             return record.kind == Kind.END
+    return True
+
+
+def _is_ours(trace: Path) -> bool:
+    """Whether this kernel can end the run."""
+    with trace.open("rb") as file:
+        first = file.readline()
+    try:
+        require_known(decode(first).body["rules"])
+    except (LedgerError, KeyError, TypeError):
+        return False
     return True
 
 

@@ -24,7 +24,8 @@ from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.imported import must_be_ours
 from spak.cli.run_folders import making
-from spak.errors import LedgerError, RunError, SpecError, UsageError
+from spak.errors import LedgerError, SpecError, UsageError
+from spak.evolve.suites.at_the_end import CaseChecks, checks_of
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
@@ -35,20 +36,24 @@ from spak.ledger.files import FileLedgers
 from spak.ledger.private import open_file
 from spak.llm import Chooser, redactor
 from spak.llm.recorded import Recorded
+from spak.own import own
 from spak.program import Mode
 from spak.records import Record
-from spak.repository import commits
-from spak.runner import Host, Run, Stop, View, view
+from spak.repository import begun, past
+from spak.runner import SHIPPED, Host, Run, Stop, View, view
 from spak.runner.blobs import expand
 from spak.runner.searches import Earlier
 from spak.runner.secret_guard import found_in
-from spak.runner.views import causes
+from spak.runner.views import causes, own_tests
 from spak.runner.views.quality import judges
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
 from spak.sandbox.at_home import AtHome, specials
 from spak.workspace import Copied, Workspace
 from spak.workspace.secret_files import walk
+
+SEALED = "sealed"
+"""Of the first record's notes: the folder of the case whose sealed checks judge the run."""
 
 
 @dataclass(slots=True)
@@ -91,10 +96,11 @@ class Session:
         budgets = self.run.rules.program.budgets
         good = state.ended and state.status == "succeeded"
         checked = any(judges(record) for record, _ in ledger.read()) if good else None
+        apart = own_tests.paths(record for record, _ in ledger.read()) if good else ()
         unhappy = state.ended and not good
         cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
         seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
-        seen = replace(seen, recorded=self.run.history.others.to_json(), checked=checked)
+        seen = replace(seen, recorded=self.run.history.others.to_json(), checked=checked, by_own_tests=apart)
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:
@@ -151,10 +157,13 @@ def begin(
     name: str = "",
     labels: Mapping[str, Any] | None = None,
     prior: Mapping[str, Earlier] | None = None,
+    sealed: Path | None = None,
+    history: Path | None = None,
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record.
     `recorded` names a run whose answers are given again; `labels` are for people, in the first record;
-    `prior` has the searches of an earlier run by task.
+    `prior` has the searches of an earlier run by task; `sealed` is the folder of the case whose sealed checks
+    judge what the run made, `history` that of frozen commits (spak.repository.past).
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -173,6 +182,8 @@ def begin(
             answering=answering,
             known=known,
             prior=prior,
+            sealed=None if sealed is None else checks_of(sealed, source),
+            own=own(config.settings()),
         )
         if source is not None:
             begin_.marked(made, source)
@@ -190,17 +201,23 @@ def begin(
         place = _workspace(folder, chosen)
         copied = None
         if source is not None:
-            copied = place.copy_in(source, chosen.wanted)
+            copied = place.copy_in(source, chosen.wanted, root)
             copied.write(folder)
-            commits.follow(place.git.repository, source)
+            begun.follow(place.git.repository, source)
+        if history is not None:
+            past.thaw(place.git.repository, history.read_bytes())
+        else:
+            past.require_whole(past.git(place.git.repository), made.program.history)
         host = _placed(host, place, copied, chosen)
+        there = str(workspace.resolve()) if in_place and workspace else ""
         body = made.genesis(
             name,
             place.snapshot(),
             seed,
             spec=spec.name.encode("utf-8", "replace").decode(),
-            **({"in_place": str(workspace.resolve())} if in_place and workspace else {}),
+            **({"in_place": there.encode("utf-8", "replace").decode()} if there else {}),
             **({"labels": dict(labels)} if labels else {}),
+            **({SEALED: str(sealed.resolve())} if sealed else {}),
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
     return Session(run, folder, made.mode, made.auto, in_place=in_place, copied=copied)
@@ -228,18 +245,14 @@ def reopen(
     asked = backend or str(about.get("backend", ""))
     if not bare:
         must_be_ours(root / name, first.body, chosen)
-    host = Host() if bare else config.knowing(config.host(chosen, rules.program, asked), chosen)
+    ours = SHIPPED if bare else own(chosen)
+    host = Host() if bare else _sealed(config.host(chosen, rules.program, asked, ours), about)
+    host = host if bare else config.knowing(host, chosen)
     folder = root / name
     answers = None if recorded is None else recording.find(root, recorded, redactor(chosen.llm))
     if not bare and asked == "recorded":
         host = _answered(host, folder, answers)
     copied = Copied.read(folder)
-    if about.get("in_place") and copied is None:
-        raise RunError(
-            "workspace.in_place",
-            f"run {name} worked in {about['in_place']} itself, as an older version began it",
-            "start a new run: --in-place now copies the folder, and brings back what changed at each stop",
-        )
     place = _workspace(folder, chosen)
     host = _placed(host, place, copied, chosen)
     begun = about.get("mode")
@@ -249,6 +262,9 @@ def reopen(
     if mode is not None and not bare:
         begin_.asked_by_proposers(rules.program, host, picked)
     run = Run.open(ledgers, name, host, place)
+    if not bare and not run.state.ended and (error := begin_.lacking(about, ours)):
+        run.close()
+        raise error
     if run.discarded is not None:
         common.say(f"spak: {run.discarded}")
     if answers is not None:
@@ -261,6 +277,11 @@ def _answered(host: Host, folder: Path, answers: recording.Answers | None = None
     """The host with the recording that is named now, else with the one that the run began with."""
     found = answers or recording.kept(folder)
     return host if found is None else host.answered_by(found.backend())
+
+
+def _sealed(host: Host, about: Mapping[str, Any]) -> Host:
+    """The host with the sealed checks that the first record names."""
+    return replace(host, sealed=CaseChecks(Path(str(about[SEALED])))) if about.get(SEALED) else host
 
 
 def _source(spec: Path, given: Path | None) -> Path | None:
@@ -286,8 +307,12 @@ def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.
     masked = [path for path in secret if not any(fnmatchcase(path, one) for one in chosen.shown_secrets)]
     masked += [path for top in copied.shown for path in specials(copied.source, top)]
     places = (place.directory, place.checkout.folder)
-    launcher = AtHome(host.launcher, places, copied.source, copied.shown, copied.scratch, masked)
-    return replace(host, launcher=launcher, hint=copied.hint)
+    about = copied.source, copied.shown, copied.scratch, masked
+    sealed = host.sealed
+    if isinstance(sealed, CaseChecks):
+        sealed = replace(sealed, launcher=AtHome(host.launcher, None, *about))
+    launcher = AtHome(host.launcher, places, *about)
+    return replace(host, launcher=launcher, hint=copied.hint, sealed=sealed)
 
 
 def _write(path: Path, value: Any) -> None:
@@ -337,7 +362,10 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     chosen = config.settings()
     asked = str(about.get("backend", ""))
     must_be_ours(root / parent, copy.genesis.body, chosen)
-    host = config.knowing(config.host(chosen, rules.program, asked), chosen)
+    ours = own(chosen)
+    if error := begin_.lacking(about, ours):
+        raise error
+    host = config.knowing(_sealed(config.host(chosen, rules.program, asked, ours), about), chosen)
     if asked == "recorded":
         host = _answered(host, root / parent)
     with making(folder):

@@ -24,7 +24,11 @@ _WORDS = {True: "permitted", False: "denied", "ask": "waits for a signed approva
 @click.argument("run", default="latest")
 @click.option("--prompt", "prompt_seq", type=int, metavar="SEQ", help="The prompt that the permit SEQ sent.")
 @click.option(
-    "--proof", "proof_seq", type=int, metavar="SEQ", help="Why the permit SEQ was decided as it was."
+    "--proof",
+    "proof_seq",
+    type=int,
+    metavar="SEQ",
+    help="Why the permit or the derived route SEQ was decided as it was.",
 )
 @click.option("--costs", is_flag=True, help="Tokens and cost of each answer of a model, by task and in all.")
 @common.runs_option
@@ -51,10 +55,11 @@ def command(
             common.emit(decision)
         else:
             code = f" [{decision['code']}]" if decision["code"] else ""
-            what = decision["name"] or decision["act"]
-            common.say(
-                f"record {proof_seq}, step {decision['step']}: {what}: {_WORDS[decision['allow']]}{code}"
-            )
+            if "signal" in decision:
+                what = f"{decision['signal']}: {decision['by'] or 'no one next_action'}"
+            else:
+                what = f"{decision['name'] or decision['act']}: {_WORDS[decision['allow']]}"
+            common.say(f"record {proof_seq}, step {decision['step']}: {what}{code}")
             common.say(f"  {decision['reason']}")
             common.out(text)
         return 0
@@ -144,10 +149,13 @@ def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
 
 
 def _print(seen: View, with_registers: bool) -> None:
+    from spak.runner.views import own_tests
     from spak.runner.views.report import plural
 
     say = common.say
     say(f"run {seen.run}: {seen.word}" + (f" in TASK {seen.task}" if seen.task else ""))
+    if seen.by_own_tests:
+        say(f"  its check fails without {own_tests.named(seen.by_own_tests)}")
     say(f"  records {seen.records}, summary {seen.summary_hash}")
     for name in (
         "baseline_ms",
@@ -199,7 +207,10 @@ def _print(seen: View, with_registers: bool) -> None:
         say(f"\n--- question of step {seen.waiting['step']}{role} ---")
         say(str(seen.waiting.get("prompt", "")))
         say("---")
-    say(f"next: {_next(seen)}")
+    if with_registers:
+        say(f"events: spak export {seen.run} --as events (what was sent and what came, a line each)")
+        say(f"ledger: spak export {seen.run} -o {seen.run}.jsonl (lossless: replay and import it anywhere)")
+    say(f"next: {_next(seen, with_registers)}")
 
 
 def _monitor(item: Mapping[str, Any]) -> str:
@@ -215,7 +226,7 @@ def _monitor(item: Mapping[str, Any]) -> str:
     return f"{item['fold']}{of}{within}: {value}{most}{ago}{records}"
 
 
-def _next(seen: View) -> str:
+def _next(seen: View, looked: bool) -> str:
     if seen.waiting is not None and seen.waiting["kind"] == "approval":
         return f"spak approve {seen.run}"
     if seen.state == "waiting":
@@ -226,4 +237,6 @@ def _next(seen: View) -> str:
         return f"spak apply {seen.run} --check"
     if seen.state == "succeeded":
         return f"spak replay {seen.run}"
+    if looked and seen.refusal is not None and seen.refusal["codes"]:
+        return f"spak explain {seen.refusal['codes'][0]}"
     return f"spak show {seen.run}"

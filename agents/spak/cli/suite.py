@@ -14,7 +14,7 @@ from spak.cli.eval_ import SPLITS
 from spak.errors import UsageError
 
 if TYPE_CHECKING:
-    from spak.suites import Case, Check, Suite
+    from spak.evolve.suites import Case, Check, Suite
 
 suite_option = click.option(
     "--suite",
@@ -97,6 +97,9 @@ def keep(
 @click.option(
     "--recording", type=click.Path(path_type=Path, dir_okay=False), help="A file of answers (docs/models.md)."
 )
+@click.option(
+    "--history", type=click.IntRange(1, 1000), default=None, metavar="N", help="Freeze the last N commits."
+)
 @click.option("--seed", type=click.IntRange(min=0, max=2**53 - 1), default=0, help="The case's seed.")
 @click.option("--state", default="succeeded", show_default=True, help="The state that a correct run ends in.")
 @click.option("--code", "codes", multiple=True, help="A code that a correct run ends with.")
@@ -113,6 +116,7 @@ def add(
     inputs: tuple[str, ...],
     workspace: str | None,
     recording: Path | None,
+    history: int | None,
     seed: int,
     state: str,
     codes: tuple[str, ...],
@@ -127,15 +131,13 @@ def add(
     """Add the case NAME."""
     from spak.cli import case_files
     from spak.cli.run import pairs
-    from spak.program.semantics import SEMANTICS
-    from spak.suites import Case, Right
+    from spak.evolve.suites import Case, Right
 
     chosen = {"name": validator, "options": {}} if validator else None
     right = Right(state, codes, {}, chosen, _checks(checks, outputs), passes_before)
-    case = Case(
-        name, folder, pairs(inputs), seed, right, tags, semantics=0 if recording is None else SEMANTICS
-    )
-    return _added(folder, case, _with_sealed(case_files.filler(workspace, recording), sealed), as_json)
+    case = Case(name, folder, pairs(inputs), seed, right, tags)
+    fill = case_files.filler(workspace, recording, history or 0)
+    return _added(folder, case, _with_sealed(fill, sealed), as_json)
 
 
 @command.command("seal")
@@ -157,7 +159,7 @@ def seal(
 ) -> int:
     """Give the case NAME, which has none, sealed checks: commands that judge what a run left."""
     from spak.begin import bench
-    from spak.suites import Suite
+    from spak.evolve.suites import Suite
 
     made = _checks(checks, outputs)
     if not made:
@@ -174,8 +176,8 @@ def seal(
 @common.json_option
 def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
     """Check a suite: its files, its ledger, and that every case fails before a run."""
+    from spak.evolve.suites import Suite
     from spak.runner.views.report import plural
-    from spak.suites import Suite
 
     suite = Suite.open(folder)
     if enter:
@@ -221,7 +223,7 @@ def unseen(suite: Suite) -> dict[str, list[str]]:
 
 def describe(suite: Suite) -> dict[str, Any]:
     """A suite as a document: its cases with split and hash."""
-    from spak.suites import SPLITS
+    from spak.evolve.suites import SPLITS
 
     return {
         "suite": str(suite.folder),
@@ -236,7 +238,7 @@ def describe(suite: Suite) -> dict[str, Any]:
 
 
 def _checks(commands: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[Check, ...]:
-    from spak.suites import Check
+    from spak.evolve.suites import Check
 
     if len(outputs) > len(commands):
         raise UsageError(
@@ -255,8 +257,8 @@ def _checks(commands: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[Check,
 
 
 def _with_sealed(fill: Callable[[Path], None], sealed: Path | None) -> Callable[[Path], None]:
-    from spak.suites import sealed as checks
-    from spak.suites.model import SEALED
+    from spak.evolve.suites import sealed as checks
+    from spak.evolve.suites.model import SEALED
 
     def filled(place: Path) -> None:
         fill(place)
@@ -270,7 +272,7 @@ def _with_sealed(fill: Callable[[Path], None], sealed: Path | None) -> Callable[
 
 
 def _added(folder: Path, case: Case, fill: Callable[[Path], None], as_json: bool) -> int:
-    from spak.suites import Suite
+    from spak.evolve.suites import Suite
 
     suite = Suite.open(folder, new=True)
     from spak.begin import bench

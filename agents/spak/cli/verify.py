@@ -52,13 +52,12 @@ def axioms(spec: Path) -> tuple[list[dict[str, Any]], str]:
 
     Raises: UsageError `usage.file`, SpecError `lang.invalid` with all diagnostics.
     """
-    from spak import config
     from spak.lang import check, parse
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
 
     whole = resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
-    found = check(whole.parsed, config.catalog())
+    found = check(whole.parsed, common.catalog())
     if errors := [item for item in found if item.severity == "error"]:
         raise SpecError("lang.invalid", f"{spec} has {len(errors)} errors", f"spak check {spec}", found)
     return _axioms(whole.parsed, spec), whole.policy

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from spak.client.calls import RemoteFile
+from spak.client.platform import RemoteFile
 from spak.errors import UsageError
 from spak.portable import Names
 

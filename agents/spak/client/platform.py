@@ -1,35 +1,79 @@
 """The API of a platform as Python that blocks: bring files, start a run, follow it, fetch what it made.
 
-Takes an address and a token; gives documents of docs/openapi.yaml. What is asked and how it is tried again is
-in calls.py.
+Takes an address and a token; gives documents of docs/openapi.yaml. How a request is tried again is in
+connection.py. A program with an event loop calls these through `asyncio.to_thread`.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any, Self, TypeVar
+from dataclasses import dataclass, fields
+from typing import IO, Any, Self, get_type_hints
+from urllib.parse import quote
 
 import httpx
 
-from spak.client import calls
-from spak.client.calls import Pause, RemoteFile, RemoteRun, Reply, Send, Show, Start, Steps
+from spak.client.connection import WAIT_S, Connection, unusable
+from spak.errors import UsageError
 
-T = TypeVar("T")
+UNSEEN = "web.token_imports"
+"""The code of a refusal of what quotes specs that the token does not name."""
+MAX_KEY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRun:
+    """A run of a platform as it was when one asked (RunShape); `document` has all of it."""
+
+    key: str
+    team: str
+    spec: str | None
+    version: int | None
+    state: str
+    ended: bool
+    reason: str
+    why: str
+    task: str
+    asks: str
+    records: int
+    html_url: str
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """From an answer. Raises: UnavailableError `client.reply`."""
+        try:
+            given = {one.name: document[one.name] for one in fields(cls) if one.name != "document"}
+        except KeyError as error:
+            raise unusable(f"a run without {error}") from error
+        kinds = get_type_hints(cls)
+        for name, value in given.items():
+            if not isinstance(value, kinds[name]):
+                raise unusable(f"the {name} of a run has another type")
+        return cls(**given, document=document)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file that a run made or changed: its path in the workspace and how the platform calls it."""
+
+    name: str
+    key: str
+    size: int | None
+    leaves_as: str = ""
+    """Its class at the door, as the platform has it (spak.door)."""
 
 
 class Platform:
-    """A platform at `url`, for whoever the token is of. A context manager; `close` ends its connections."""
+    """A platform at `url`, for the owner of the token. A context manager; `close` ends its connections."""
 
     def __init__(self, url: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
         """Raises: UsageError `client.url`, `client.insecure`, `client.token`; UnavailableError
         `unavailable.platform` for a proxy of the environment that cannot be used."""
-        self.url, self.token = calls.origin(url), token
-        settings = calls.connection(self.url, token)
-        try:
-            self._http = httpx.Client(transport=transport, **settings)
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            raise calls.bad_proxy(error) from error
+        self._connection = Connection(url, token, transport)
+        self.url, self.token = self._connection.url, token
 
     def __enter__(self) -> Self:
         return self
@@ -39,95 +83,146 @@ class Platform:
 
     def close(self) -> None:
         """End the connections."""
-        self._http.close()
+        self._connection.close()
 
     def teams(self) -> list[dict[str, Any]]:
         """The teams that the token reaches."""
-        return self._result(calls.teams())
+        found = self._connection.ask("GET", "teams/").get("teams")
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise unusable("no list of teams")
+        return found
 
     def bring(self, team: str, spec: str, archive: IO[bytes], name: str = "files.zip") -> str:
         """Bring a zip for runs of a spec; gives the hash that a start names."""
-        return self._result(calls.bring(team, spec, archive, name))
+        answer = self._connection.ask(
+            "POST", f"{_spec(team, spec)}files/", content=archive, params={"name": name},
+            headers={"Content-Type": "application/zip"},
+        )  # fmt: skip
+        return str(answer.get("hash", ""))
 
     def start(
         self, team: str, spec: str, *, version: int | None = None, tag: str | None = None,
         files: str | None = None, inputs: Mapping[str, str] | None = None, labels: Sequence[str] = (),
         mode: str | None = None, backend: str | None = None, queue: str | None = None, key: str | None = None,
         source: str | None = None, ref: str | None = None, prior: str | None = None,
+        sealed: str | None = None,
     ) -> RemoteRun:  # fmt: skip
-        """Start a run of a version, of a tag, or of the newest version; `calls.Start` says what each means.
+        """Start a run of a version, of a tag, or of the newest one; None leaves a choice to the platform.
+
+        `key` makes a repeated start give the run of the first one; without it this one alone is protected.
+        `source` is one of the team, whose files the platform fetches at `ref`. `prior` is the id of a run of
+        the team that a search begins with, `sealed` the `SUITE/CASE` whose sealed checks judge what it made.
 
         Raises: UsageError `usage.arguments` for a key that is not 1 to 200 printable ASCII characters.
         """
-        wanted = Start(version, tag, files, inputs, labels, mode, backend, queue, key, source, ref, prior)
-        return self._result(calls.start(team, spec, wanted))
+        if key and not (len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
+            hint = f"1 to {MAX_KEY} printable ASCII characters, such as a UUID"
+            raise UsageError("usage.arguments", f"{key!r} cannot be an idempotency key", hint)
+        given: dict[str, Any] = {
+            "version": version, "tag": tag, "files": files, "inputs": dict(inputs or {}) or None,
+            "labels": list(labels) or None, "mode": mode, "backend": backend, "queue": queue, "prior": prior,
+            "sealed": sealed,
+        }  # fmt: skip
+        if source is not None:
+            given["source"] = {"name": source, **({"ref": ref} if ref else {})}
+        body = {name: value for name, value in given.items() if value is not None}
+        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+        path = f"{_spec(team, spec)}runs/"
+        return RemoteRun.of(self._connection.ask("POST", path, json=body, headers=headers))
 
     def get(self, team: str, run: str, wait_s: int = 0) -> RemoteRun:
         """A run; with `wait_s` as soon as it has ended or needs somebody, or after so many seconds."""
-        return self._result(calls.get(team, run, wait_s))
+        params = {"wait": min(wait_s, WAIT_S)} if wait_s else None
+        return RemoteRun.of(self._connection.ask("GET", _run(team, run), params=params))
 
     def records(
         self, team: str, run: str, after: int = -1, wait_s: int = 0
     ) -> tuple[list[dict[str, Any]], bool]:
         """Records after a seq, at most 500, and whether more can come."""
-        return self._result(calls.records(team, run, after, wait_s))
+        params = {"after": after, **({"wait": min(wait_s, WAIT_S)} if wait_s else {})}
+        found = self._connection.ask("GET", f"{_run(team, run)}records/", params=params)
+        rows = found.get("records")
+        if not isinstance(rows, list):
+            raise unusable("no list of records")
+        for row in rows:
+            seq = row.get("seq") if isinstance(row, dict) else None
+            if type(seq) is not int or seq <= after:
+                raise unusable("no record, or one out of its order")
+            after = seq
+        return rows, found.get("next") is not None
 
     def follow(self, team: str, run: str, until: float | None = None) -> Iterator[RemoteRun | dict[str, Any]]:
         """Each record as it comes, then the run: once it has ended, waits for somebody or is paused, or at
-        `until` (time.monotonic)."""
-        yield from self._shown(calls.follow(team, run, until))
+        `until` (time.monotonic). Where the token does not see what the run imports, the run alone."""
+        after = -1
+        while True:
+            try:
+                rows, more = self.records(team, run, after, _left(until))
+            except UsageError as error:
+                if error.code != UNSEEN:
+                    raise
+                yield self._stopped(team, run, until)
+                return
+            yield from rows
+            after = rows[-1]["seq"] if rows else after
+            seen = self.get(team, run)
+            stopped = seen.state in ("waiting", "paused") and seen.records <= after + 1
+            if stopped or not more or (until is not None and time.monotonic() >= until):
+                yield seen
+                return
+            if not rows:  # a platform with too many who wait answers at once
+                time.sleep(1.0)
+
+    def _stopped(self, team: str, run: str, until: float | None) -> RemoteRun:
+        """The run once it stops, or at `until`."""
+        while True:
+            seen = self.get(team, run, _left(until))
+            over = until is not None and time.monotonic() >= until
+            if seen.ended or seen.state in ("waiting", "paused") or over:
+                return seen
+            time.sleep(1.0)
 
     def junit(self, team: str, run: str) -> bytes:
         """The report as JUnit XML."""
-        return self._result(calls.junit(team, run))
+        return self._connection.send("GET", f"{_run(team, run)}junit.xml", headers={"Accept": "*/*"})
 
     def cancel(self, team: str, run: str) -> RemoteRun:
         """Ask that the run be cancelled."""
-        return self._result(calls.cancel(team, run))
+        return RemoteRun.of(self._connection.ask("POST", f"{_run(team, run)}cancel/"))
 
     def files(self, team: str, run: str) -> list[RemoteFile]:
         """The files that the run made or changed."""
-        return self._result(calls.files(team, run))
+        rows = self._connection.ask("GET", f"{_run(team, run)}files/").get("files")
+        found = []
+        for row in rows if isinstance(rows, list) else [None]:
+            name, key, size, kind = (
+                row.get(part) if isinstance(row, dict) else None
+                for part in ("name", "key", "size", "leaves_as")
+            )
+            sized = size is None or (type(size) is int and size >= 0)
+            if not (isinstance(name, str) and isinstance(key, str) and sized):
+                raise unusable("no list of files")
+            found.append(RemoteFile(name, key, size, kind if isinstance(kind, str) else ""))
+        return found
 
     def file(self, team: str, run: str, wanted: RemoteFile, into: IO[bytes]) -> None:
-        """Write one of them into a file that can seek."""
-        self._result(calls.file(team, run, wanted, into))
+        """Write one of them into a file that can seek. Raises: UnavailableError `client.reply` for one of
+        another size."""
+        parts = (quote(part, safe="") for part in (team, run))
+        path = "/t/{}/runs/{}/files/".format(*parts) + quote(wanted.key, safe="/")
+        self._connection.send("GET", path, into=into, headers={"Accept": "*/*"})
+        if wanted.size is not None and into.tell() != wanted.size:
+            raise unusable(f"{wanted.name!r} is {into.tell()} bytes long, and the list says {wanted.size}")
 
-    def _result(self, steps: Steps[T]) -> T:
-        """What a call gives; what it shows is for `follow`."""
-        shown = self._walk(steps)
-        while True:
-            try:
-                next(shown)
-            except StopIteration as end:
-                result: T = end.value
-                return result
 
-    def _shown(self, steps: Steps[None]) -> Iterator[Any]:
-        yield from self._walk(steps)
+def _left(until: float | None) -> int:
+    """How many seconds a request may wait."""
+    return WAIT_S if until is None else max(0, int(min(WAIT_S, until - time.monotonic())))
 
-    def _walk(self, steps: Steps[T]) -> Any:
-        reply: Reply | None = None
-        trouble: Exception | None = None
-        while True:
-            try:
-                step = steps.send(reply) if trouble is None else steps.throw(trouble)
-            except StopIteration as end:
-                return end.value
-            reply = trouble = None
-            if isinstance(step, Show):
-                yield step.item
-            elif isinstance(step, Pause):
-                time.sleep(step.seconds)
-            else:
-                try:
-                    reply = self._once(step)
-                except (httpx.HTTPError, UnicodeEncodeError) as error:
-                    trouble = error
 
-    def _once(self, step: Send) -> Reply:
-        with self._http.stream(step.method, self.url + step.path, **step.about) as reply:
-            taken = calls.Taken(step, reply.status_code)
-            for piece in reply.iter_bytes():
-                taken.add(piece)
-        return Reply(reply.status_code, bytes(taken.body), reply.headers.get("Retry-After", ""))
+def _spec(team: str, spec: str) -> str:
+    return f"teams/{quote(team, safe='')}/specs/{quote(spec, safe='')}/"
+
+
+def _run(team: str, run: str) -> str:
+    return f"teams/{quote(team, safe='')}/runs/{quote(run, safe='')}/"

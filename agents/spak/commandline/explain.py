@@ -94,7 +94,7 @@ class _Reader:
     reads: list[Read] = field(default_factory=list)
     sets: list[tuple[str, str]] = field(default_factory=list)
     folder: str | None = ""
-    """The folder that the line stands in by now; None where that is not known."""
+    """The line's current folder; None where that is not known."""
     unclear: bool = False
     """The line computes something outside of its commands, such as the word of a `case`."""
     moves: frozenset[int] = frozenset()

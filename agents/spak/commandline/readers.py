@@ -24,7 +24,7 @@ _ABOVE = re.compile(r"(?:\A|/)\.[^/]*[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A word: its text as a program gets it, or as it is written where a shell would expand it first."""
+    """A word: its text as a program gets it, or unexpanded where a shell would expand it first."""
 
     text: str
     kind: Literal["known", "pattern", "unknown"] = "known"
@@ -52,7 +52,7 @@ class Starts:
     asks: bool
     """It does more than that, or for somebody else."""
     appends: bool
-    """It puts more words behind those of the command."""
+    """It appends more words to those of the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _option(row: Row, word: Said, rest: list[Said]) -> set[str] | None:
         return {"-#"}
     if text.startswith("--"):
         return None
-    if text[:2] in row.values:  # a value behind its letter
+    if text[:2] in row.values:  # a value after its letter
         return {text[:2]}
     letters = {f"-{letter}" for letter in text[1:]}
     last = f"-{text[-1]}"

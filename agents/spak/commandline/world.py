@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 TOO_MANY = "\0"
-"""The path, which is none, that stands for matches of a pattern that nobody could look at."""
+"""A placeholder for the matches of a pattern that could not be looked at."""
 
 HOLDS_SECRET = "it holds a secret"
 """The note on a file whose contents say so."""
@@ -36,8 +36,9 @@ class Eyes:
 
     look: Callable[[str], Seen]
     """Where one path leads, relative to the workspace."""
-    spread: Callable[[str], tuple[str, ...]]
-    """The paths that a glob matches, relative to the workspace; TOO_MANY where that is not certain."""
+    spread: Callable[[str], tuple[str, ...]] = field(default=lambda _: (TOO_MANY,))
+    """The paths that a glob matches, relative to the workspace; TOO_MANY where that is not certain, and where
+    nobody looks."""
     below: Callable[[str], tuple[tuple[str, str], ...]] = field(default=lambda _: (), kw_only=True)
     """The secrets and the links below a folder, relative to the workspace, each with `file` or `link`;
     TOO_MANY among them where not all could be looked at. Without it nobody looked."""

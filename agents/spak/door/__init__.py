@@ -6,7 +6,7 @@
 `look` takes two trees of a workspace (`spak.workspace.tree.Node`) and what reads a content by its digest. It
 gives `Leaving`: each changed path with one class and a reason, what is refused, what needs a signature, a
 `digest` that binds the base, the root and every path with its class, and a `text` for people that begins with
-what would run by itself. `found.only(keep)` is the same for some of the paths. Every way out asks it: a
+what would run by itself; `keep` chooses some of the paths. Every way out asks it: a
 commit, a branch, a pull request, a patch, files that are applied, and artefacts that a later run fetches.
 
 - `ignored` stays where it is: git ignores it, and it was not there before.
@@ -20,6 +20,17 @@ It reads contents through what it is given, starts nothing, and knows no law: wh
 """
 
 from spak.door.classes import Class, is_known, read_by
-from spak.door.look import Change, Leaving, Node, look, secret_in
+from spak.door.look import MOST_SIGNED, Change, Leaving, Node, look, one_line, secret_in
 
-__all__ = ["Change", "Class", "Leaving", "Node", "is_known", "look", "read_by", "secret_in"]
+__all__ = [
+    "MOST_SIGNED",
+    "Change",
+    "Class",
+    "Leaving",
+    "Node",
+    "is_known",
+    "look",
+    "one_line",
+    "read_by",
+    "secret_in",
+]

@@ -45,23 +45,25 @@ class Class(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What surrounds the changes: folders at the top that were there, and what is there after them."""
+    """What surrounds the changes: folders at the top that were there, what is there after them, and what
+    was there before."""
 
     tops: frozenset[str]
     exists: Callable[[str], bool]
+    existed: Callable[[str], bool]
 
 
 def named(path: str, how: str, around: Around, *, new_x: bool = False) -> tuple[Class, str]:
-    """The class of a plain file that is no secret, and why; `how` is A, M or D as git has them."""
+    """The class of a plain file that is no secret, and why; `how` is A, M or D as git has them. One that goes
+    away has the class that another content of it would have."""
     name = path.rpartition("/")[2]
-    why = read_by(path, around.exists)
-    if not why and how != "D":
-        why = _unknown(path, name, how, around) or ("it is new as a program (mode x)" if new_x else "")
+    why = read_by(path, lambda beside: around.exists(beside) or around.existed(beside))
+    why = why or _unknown(path, name, how, around) or ("it is new as a program (mode x)" if new_x else "")
     if why:
         return Class.RUNS, why
     if is_check(path):
         return Class.CHECKS, "a test, or read by one"
-    return Class.ORDINARY, _ordinary(path, how) or "it goes away, or says nothing"
+    return Class.ORDINARY, _ordinary(path, how) or "it says nothing"
 
 
 def _unknown(path: str, name: str, how: str, around: Around) -> str:
@@ -114,7 +116,7 @@ def read_by(path: str, exists: Callable[[str], bool] = lambda _: True) -> str:
 
 @lru_cache(1 << 14)
 def _reader(low: str) -> tuple[str, tuple[str, ...]]:
-    """The first row that a path in small letters fits: who reads it, and beside what."""
+    """The first row that a path in small letters fits: who reads it, and next to what."""
     return next(((by, beside) for fits, by, beside in _read() if fits(low)), ("", ()))
 
 
@@ -164,7 +166,7 @@ def _lists_packages() -> Callable[[str], bool]:
 
 
 def _packages(data: bytes) -> tuple[set[str], list[str]]:
-    """The packages that are named with a version alone, and the lines that say more."""
+    """The packages that are named with only a version, and the lines that say more."""
     found, more = set(), []
     for line in map(str.strip, data.decode("utf-8", "replace").splitlines()):
         pinned = _PINNED.fullmatch(line)

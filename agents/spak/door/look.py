@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import Protocol
+from unicodedata import normalize
 
 from spak import canon
 from spak.door.classes import Around, Class, is_check, is_prose, named, other_versions
@@ -17,7 +19,9 @@ from spak.unseen import SIGNS, written_out
 MAX_BYTES = 32 << 20
 """Bytes of a file in which a secret is looked for; a larger one needs a signature."""
 MOST_SHOWN = 40
-"""Paths of a class that `Leaving.text` names."""
+"""Paths of a class that `Leaving.text` names, but for those that are signed for."""
+MOST_SIGNED = 500
+"""Paths that one signature binds: more than a person is shown are signed by nobody."""
 X = 0o100
 
 
@@ -45,6 +49,11 @@ class Node(Protocol):
         """What is in a folder, by name."""
 
 
+def one_line(path: str) -> str:
+    """A path as one line of text, whatever signs are in it."""
+    return written_out(path).replace("\n", "\\x0a").replace("\t", "\\x09")
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One path that differs: `how` is A, M or D; None where there is no file before or after."""
@@ -59,7 +68,7 @@ class Change:
     @property
     def shown(self) -> str:
         """The path as one line of text, whatever signs are in it."""
-        return _shown(self.path)
+        return one_line(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +105,8 @@ class Leaving:
         """What a signature binds: the base, the root, and each path with its class."""
         return canon.content_hash([self.base, self.root, [[one.shown, str(one.of)] for one in self.changes]])
 
-    def only(self, keep: Callable[[str], bool]) -> Leaving:
-        """The same for some of the paths."""
-        return replace(self, changes=tuple(one for one in self.changes if keep(one.path)))
-
     def by_own_tests(self) -> Leaving:
-        """The same of a run whose check passes with what it changed of its tests alone: these need a
+        """The same of a run whose check passes only with what it changed of its tests: these need a
         signature that names them, as what runs by itself does."""
         why = "a test, and with those of the beginning the check fails"
         tests = {one.path: replace(one, of=Class.RUNS, reason=why) for one in self.of(Class.CHECKS)}
@@ -120,6 +125,12 @@ class Leaving:
                 what = f"{found[0].shown}: {found[0].reason}{_more(found)}"
                 raise RunError(code, f"this does not leave: {what}", hint)
         unsigned = [one for one in self.unsigned if one.path not in allowed]
+        if len(unsigned) > MOST_SIGNED and signed:
+            raise RunError(
+                "door.unsigned",
+                f"{len(unsigned)} files would run by themselves, and at most {MOST_SIGNED} are signed for",
+                "bring them home by name, or let a run change fewer of them",
+            )
         if unsigned and signed != self.digest:
             names = ", ".join(one.shown for one in unsigned[:5])
             raise RunError(
@@ -138,7 +149,7 @@ _REFUSALS = (
     (
         Class.SECRET,
         "door.secret",
-        "take the secret out; name a file that is none in `shown_secrets`",
+        "take the secret out; name a file without secrets in `shown_secrets`",
     ),
     (Class.ODD, "door.odd", "take it out, or carry it over by hand"),
 )
@@ -157,6 +168,7 @@ def look(
     after: Node,
     read: Callable[[str], bytes],
     *,
+    keep: Callable[[str], bool] = lambda _: True,
     holds: Callable[[bytes], bool] = lambda _: False,
     ignored: Callable[[str], bool] = lambda _: False,
     shown: Collection[str] = (),
@@ -164,15 +176,19 @@ def look(
     cased: bool = True,
     blocked: Sequence[str] = (),
 ) -> Leaving:
-    """What differs, with classes. `holds` says whether bytes hold a known value of the run's secrets,
+    """What differs, with classes. `keep` says of which paths: what stays behind makes no other ordinary;
+    `holds` says whether bytes hold a known value of the run's secrets,
     `ignored` whether git ignores a path; `shown` are patterns of paths that hold no secret; `modes` whether
     modes count (core.fileMode), `cased` whether the folder tells cases apart; `blocked` the law's reasons."""
     around = Around(
         frozenset(name for name, node in before.children.items() if node.kind == "d"),
-        lambda path: _at(after, path) is not None,
+        lambda path: _at(after if keep(path) and not ignored(path) else before, path) is not None,
+        lambda path: _at(before, path) is not None,
     )
-    door = _Door(after, read, holds, ignored, shown, modes, around, frozenset() if cased else _twins(after))
-    found = sorted(_differences(before, after, "", modes), key=lambda one: one[0])
+    found = sorted((one for one in _differences(before, after, "", modes) if keep(one[0])), key=itemgetter(0))
+    same = _composed if cased else _folded
+    twins = frozenset() if cased and all(one[0].isascii() for one in found) else _twins(after, same)
+    door = _Door(after, read, holds, ignored, shown, modes, around, twins)
     changes = tuple(door.change(*one) for one in found)
     return Leaving(before.digest, after.digest, changes, tuple(blocked))
 
@@ -211,11 +227,12 @@ class _Door:
             return Class.IGNORED, "git ignores it"
         if odd := self._odd(path, after):
             return Class.ODD, odd
-        if how == "D":
+        if after is None:
             if which.secret(path):
                 return Class.RUNS, "a file of secrets goes away"
+            if before is not None and before.kind == "l":
+                return Class.RUNS, "a link goes away"
             return named(path, how, self.around)
-        assert after is not None
         if not any(fnmatchcase(path, pattern) for pattern in self.shown) and (
             secret := self._secret(path, before, after)
         ):
@@ -236,13 +253,13 @@ class _Door:
         if SIGNS.search(path) or any(sign in path for sign in "\t\n\r\\"):
             return "its name has signs that do not show"
         if path in self.twins:
-            return "another name differs by the case of letters only"
+            return "another name differs only by the case of letters, or by how they are composed"
         if after is not None and after.kind == "l":
             return self._leads_out(path, after)
         return "" if after is None or after.kind == "f" else "no file: a socket, a pipe or a device"
 
     def _leads_out(self, path: str, link: Node) -> str:
-        """Why a link is none that stays inside, by its text alone: it may go through no other link."""
+        """Why a link is none that stays inside, by its text: it may go through no other link."""
         target = self.read(link.digest).decode("utf-8", "surrogateescape")
         at = path.split("/")[:-1]
         if target.startswith("/"):
@@ -260,7 +277,7 @@ class _Door:
         return "a link to a file of secrets" if which.secret("/".join(at)) else ""
 
     def _secret(self, path: str, before: Node | None, after: Node) -> str:
-        """Why a file that is there after is a secret; else empty. What stood in it before was out already."""
+        """Why a file that is there after is a secret; else empty. What it held before had left already."""
         if self.holds(path.encode("utf-8", "surrogateescape")):
             return "its name holds a value of a file of secrets"
         if after.kind != "f" or after.size > MAX_BYTES:
@@ -313,21 +330,26 @@ def _at(root: Node, path: str) -> Node | None:
     return node
 
 
-def _twins(root: Node) -> frozenset[str]:
-    """Files at which, or at a folder above which, two names differ by the case of letters only."""
+def _twins(root: Node, same: Callable[[str], str]) -> frozenset[str]:
+    """Files at which, or at a folder above which, `same` makes one of two names."""
     found: set[str] = set()
-    folded = Counter(map(str.casefold, root.children))
+    count = Counter(map(same, root.children))
     for name, node in root.children.items():
-        if folded[name.casefold()] > 1:
+        if count[same(name)] > 1:
             found.update(_leaves(node, name))
         elif node.kind == "d":
-            found.update(f"{name}/{path}" for path in _twins(node))
+            found.update(f"{name}/{path}" for path in _twins(node, same))
     return frozenset(found)
 
 
-def _shown(path: str) -> str:
-    """A path as one line of text."""
-    return written_out(path).replace("\n", "\\x0a").replace("\t", "\\x09")
+def _composed(name: str) -> str:
+    """What is shown of a name: a letter with a mark is one sign or two."""
+    return name if name.isascii() else normalize("NFC", name)
+
+
+def _folded(name: str) -> str:
+    """What a folder makes of a name that tells no cases apart."""
+    return _composed(_composed(name).casefold())
 
 
 def _more(found: Sequence[Change], shown: int = 1) -> str:
@@ -337,6 +359,7 @@ def _more(found: Sequence[Change], shown: int = 1) -> str:
 def _listed(head: str, found: Sequence[Change]) -> Iterator[str]:
     if found:
         yield f"{head} ({len(found)})"
-        yield from (f"  {one.how} {one.shown}  {one.reason}" for one in found[:MOST_SHOWN])
-        if len(found) > MOST_SHOWN:
-            yield f"  and {len(found) - MOST_SHOWN} more"
+        most = MOST_SIGNED if found[0].of is Class.RUNS else MOST_SHOWN
+        yield from (f"  {one.how} {one.shown}  {one.reason}" for one in found[:most])
+        if len(found) > most:
+            yield f"  and {len(found) - most} more"

@@ -26,6 +26,7 @@ BATCH = 10_000
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DENIED = (errno.EACCES, errno.EPERM)
 SYNC_EACH = 32
 """How many files are synced one by one; more are synced with their whole file system."""
@@ -116,12 +117,10 @@ class Disk:
 
     # ---- changing ----------------------------------------------------------------------------------
 
-    def create(self, name: str, at: int) -> int:
+    def create(self, name: str, at: int, mode: int = 0o600) -> int:
         """A new file, open for writing. Raises: FileExistsError."""
         self._before("create")
-        return os.open(
-            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=at
-        )
+        return os.open(name, _NEW, mode, dir_fd=at)
 
     def write(self, fd: int, data: bytes | memoryview) -> None:
         """Write all of the bytes."""
@@ -288,10 +287,10 @@ def _some(fd: int) -> list[tuple[str, bool]]:
 class typed:
     """What the operating system refuses inside, as an error that says what to do."""
 
-    __slots__ = ("_doing",)
+    __slots__ = ("_doing", "_hint")
 
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
+    def __init__(self, doing: str, hint: str = "") -> None:
+        self._doing, self._hint = doing, hint
 
     def __enter__(self) -> None: ...
 
@@ -299,11 +298,12 @@ class typed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, OSError):
-            raise refusal(error, self._doing) from error
+            raise refusal(error, self._doing, self._hint) from error
 
 
-def refusal(error: OSError, doing: str) -> UserError:
-    """What the operating system refused while `doing` that, as an error that says what to do."""
+def refusal(error: OSError, doing: str, hint: str = "") -> UserError:
+    """What the operating system refused while `doing` that, as an error that says what to do; `hint` where
+    that is not to go on with a run."""
     why = f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else "")
     if error.errno in faults.SHORT:
         return short_of(f"the host is short of something while {doing} ({why})")
@@ -311,24 +311,24 @@ def refusal(error: OSError, doing: str) -> UserError:
         return RunError(
             "workspace.full",
             f"no space while {doing} ({why})",
-            "free some space and continue with `spak resume`; the files before the step are kept",
+            hint or "free some space and continue with `spak resume`; the files before the step are kept",
         )
     if error.errno in (errno.EROFS, *_DENIED):
         return RunError(
             "workspace.readonly",
             f"not allowed while {doing} ({why})",
-            "make the run folder and its workspace writable for the user who runs SPAK",
+            hint or "make the run folder and its workspace writable for the user who runs SPAK",
         )
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.EISDIR):
         return RunError(
             "workspace.changing",
             f"files changed while {doing} ({why})",
-            "end whatever else writes into the workspace, then continue with `spak resume`",
+            hint or "end whatever else writes into the workspace, then continue with `spak resume`",
         )
     return RunError(
         "workspace.io",
         f"the disk failed while {doing} ({why})",
-        "check the disk, then continue with `spak resume`",
+        hint or "check the disk, then continue with `spak resume`",
     )
 
 

@@ -14,7 +14,9 @@ import functools
 import os
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from spak.files.disk import Disk
 
@@ -35,13 +37,25 @@ class Scratch:
         else:
             sweep(top)
         self.path, lock = _locked(top, f"{PREFIX}{purpose}-")
-        self.close = weakref.finalize(self, _close, self.path, lock)
+        self.close = when_gone(self, _close, self.path, lock)
 
     def __enter__(self) -> Path:
         return self.path
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def when_gone(owner: object, close: Callable[..., None], *held: Any) -> weakref.finalize[Any, Any]:
+    """Close what `owner` holds when it goes, once, and in the process that made it alone: a forked one has a
+    copy of the owner, and what it would remove, end or wait for is its parent's."""
+    made = os.getpid()
+
+    def closing() -> None:
+        if os.getpid() == made:
+            close(*held)
+
+    return weakref.finalize(owner, closing)
 
 
 def place() -> Path:

@@ -6,6 +6,7 @@ changes the registers and gives the Move. Nothing in a body raises: what cannot 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,9 +14,8 @@ from spak import canon
 from spak.costs import cost_of
 from spak.datalog.values import Fact
 from spak.errors import UserError
-from spak.kernel import fit, measure, outcomes, permit, render, route
+from spak.kernel import fit, measure, outcomes, permit, recollect, render, route
 from spak.kernel.gate import ProposedAction, uses_of
-from spak.kernel.memory import recollect
 from spak.kernel.observed import Malformed
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, Watchdog
@@ -27,6 +27,8 @@ from spak.policy.history.state import Fed, History
 from spak.program import Poll, Step, Task
 from spak.records import Kind, Record
 
+CODE = re.compile(r"[a-z][a-z_]{0,39}\.[a-z][a-z_]{0,39}")
+"""What a search may name as the code of its refusal."""
 COMMITS = "git_commit"
 """The tool whose diagnostics are about the commit and not about the files."""
 
@@ -34,7 +36,7 @@ COMMITS = "git_commit"
 def settle(turn: Turn, proposal: Record) -> None:
     """Tell the folds of the policy that the pending call ended, and what it answered."""
     pending, gate = turn.state.r6, turn.rules.gate
-    if gate is not None and gate.folds and pending is not None:
+    if gate.folds and pending is not None:
         turn.executive(history=answered(turn.rules, turn.state.r7.history, pending, proposal))
 
 
@@ -42,19 +44,19 @@ def answered(rules: Rules, history: History, pending: Effect, proposal: Record) 
     """The history after a proposal that answers a pending call.
 
     An action that was rolled back or never done did not happen; whatever else came of it did. A look at the
-    world, an approval and a prompt that was counted end no call.
+    world, an approval, a prompt that was counted and sealed checks end no call.
     """
     gate = rules.gate
-    if gate is None or proposal.kind == Kind.OBSERVE or pending.act == "observe" or pending.act == "approve":
+    if proposal.kind == Kind.OBSERVE:
+        return history
+    if pending.act == "observe" or pending.act == "approve" or pending.act == "sealed":
         return history
     done = pending.act != "tool" or proposal.body.get("outcome") == "exited"
     fed: Fed = ()
     try:
         if done:
             uses = uses_of(rules.catalog, pending.act, pending.name)
-            proposed = ProposedAction(
-                pending.act, pending.name, pending.args, decides=rules.decides, uses=uses
-            )
+            proposed = ProposedAction(pending.act, pending.name, pending.args, uses=uses)
             fed = gate.feeds(proposed, pending.observed, _results(proposal.body, proposal.side))
     except (UserError, Malformed):
         history = past.lost(gate.folds, history, proposal.seq)
@@ -90,7 +92,7 @@ def answer(turn: Turn, kind: str, body: Mapping[str, Any]) -> Move:
     if kind == Kind.OBSERVE:
         permit.counted(turn, task, step, pending, body)
         return None
-    if pending.act == "plan" and turn.rules.decides.memory_by_policy:
+    if pending.act == "plan":
         turn.recollect(recollect.sent)
     dog = turn.state.r1
     turn.set(r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
@@ -100,6 +102,9 @@ def answer(turn: Turn, kind: str, body: Mapping[str, Any]) -> Move:
         return _acted(turn, task, step, pending, body)
     if pending.act == "validate":
         return measure.measured(turn, task, step, pending, body)
+    if pending.act == "sealed":
+        measure.sealed(turn, body)
+        return None
     if pending.act == "check":
         return measure.checked(turn, task, step, body)
     return _answered(turn, task, step, pending, body)
@@ -110,7 +115,7 @@ def _planned(turn: Turn, task: Task, step: Step, body: Mapping[str, Any]) -> Mov
     candidates = body.get("candidates")
     listed = candidates if isinstance(candidates, list) else []
     if not listed:
-        return _no_candidates(turn, task)
+        return _no_candidates(turn, task, body)
     judged = [fit.misfit(turn.rules, task, candidate) for candidate in listed]
     valid = [index for index, found in enumerate(judged) if not found]
     rejected = [found[0]["code"] for found in judged if found]
@@ -130,9 +135,17 @@ def _planned(turn: Turn, task: Task, step: Step, body: Mapping[str, Any]) -> Mov
     return CallTool(task, step, chosen["tool"], args)
 
 
-def _no_candidates(turn: Turn, task: Task) -> Move:
-    """Nothing proposed: a metric loop has searched its space; anything else cannot go on."""
-    if task.rule is not None and "plateau" in task.edges:
+def _no_candidates(turn: Turn, task: Task, body: Mapping[str, Any]) -> Move:
+    """Nothing proposed: a metric loop has searched its space; a search that says why goes along the task's
+    edge for `fail`, or ends the run as refused; anything else cannot go on."""
+    refusal = body.get("refusal")
+    code = refusal.get("code") if isinstance(refusal, Mapping) else None
+    if isinstance(code, str) and CODE.fullmatch(code):
+        if "fail" in task.edges or task.derived:
+            return route.finish_task(turn, "fail", code)
+        turn.refuse(code, f"NEXT {{ fail -> ... }} in TASK {task.name}")
+        return None
+    if task.rule is not None and ("plateau" in task.edges or task.derived):
         turn.executive(stopped="space")
         return route.finish_task(turn, "plateau", "run.no_candidates")
     turn.refuse("run.no_candidates", f"a PROPOSER or a model that answers TASK {task.name}")
@@ -142,15 +155,13 @@ def _no_candidates(turn: Turn, task: Task) -> Move:
 def _answered(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
     """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
     if body.get("outcome") != "answered" or pending.act == "plan":
-        name = route.UNREADABLE if turn.rules.decides.rollbacks_by_tool else pending.name
-        return Misfit(task, step, name, [fit.unanswered(turn.rules, body)])
+        return Misfit(task, step, route.UNREADABLE, [fit.unanswered(body)])
     turn.recollect(recollect.answered, pending, body)
     value = body.get("out", "")
     _keep_output(turn, step, value)
     turn.set(r4=None)
     result = {"signal": "success"}
-    watching = turn.rules.decides.turns_repeat
-    if watching and route.looped(turn, pending, result, canon.content_hash(value), quiet=True):
+    if route.looped(turn, pending, result, canon.content_hash(value), quiet=True):
         return None
     return route.next_step(turn, task, step, result)
 
@@ -160,7 +171,6 @@ def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[st
     exit_code = body.get("exit", 0)
     if body.get("outcome") != "exited" or type(exit_code) is not int:
         return _rolled_back(turn, task, step, pending, body)
-    decides = turn.rules.decides
     writes = pending.cls == "effect"
     root = body.get("r3") if writes else None
     result: dict[str, Any] = {"signal": "success" if exit_code == 0 else "fail"}
@@ -173,17 +183,14 @@ def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[st
         return None
     if isinstance(root, str):
         result["r3"] = root
-        staged = decides.checks_hold_files and body.get("only_git") is True
-        if root != turn.state.r3 and not staged:
-            turn.executive(diagnostics=(), checks=())
         if root != turn.state.r3:
+            turn.executive(diagnostics=(), checks=())
             turn.set(r3=root)
-    if pending.name != COMMITS or not decides.checks_hold_files:
+    if pending.name != COMMITS:
         measure.keep_diagnostics(turn, body)
     key = body.get("key")
     result["key"] = key if isinstance(key, str) else ""
-    if step.kind == "tool" or step.output_var or decides.plan_output:
-        _keep_output(turn, step, body.get("out", ""))
+    _keep_output(turn, step, body.get("out", ""))
     turn.recollect(recollect.acted, pending, body)
     if f"exit_code.{step.id}" in turn.rules.wanted:
         turn.bind(f"exit_code.{step.id}", exit_code)
@@ -213,7 +220,7 @@ def _failed(
 ) -> Move:
     """A committed result whose exit is not 0: R4 says why, and the route follows from the step."""
     place = f"{pending.name} in step {step.id}"
-    error = fit.exit_r4(exit_code, place, body, turn.rules.decides.r4_payload)
+    error = fit.exit_r4(exit_code, place, body)
     if step.poll is not None:
         error = {**error, "code": route.POLL_LIMIT, "expected": f"exit 0 within {step.poll.limit} polls"}
     turn.set(r4=error)
@@ -247,12 +254,12 @@ def _broken_invariant(
     if writes:
         result["txn"] = "rollback"
     turn.commit(Kind.ROUTE, result)
-    turn.end("failed", result["code"], f"mend step {step.id} or the invariant of TASK {task.name}")
+    turn.end("failed", result["code"], f"fix step {step.id} or the invariant of TASK {task.name}")
 
 
 def _rolled_back(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
     """An effect that was undone, because its tool did not end by itself."""
-    outcome, code = outcomes.rolled_back(turn.rules, body)
+    outcome, code = outcomes.rolled_back(body)
     result = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
     if pending.cls == "effect":
         result["txn"] = "rollback"

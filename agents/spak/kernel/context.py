@@ -26,11 +26,6 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.program import Program, Step, Task
 
-_PLAN = (
-    "Answer with one JSON object and nothing else: "
-    '{"candidates": [{"tool": NAME, "args": {...}}, ...]}, best first.'
-)
-
 PACKET = (
     "Answer with one JSON object and nothing else: "
     '{"control_packet": {"reasoning_trace": TEXT, "tool_calls": [{"tool": NAME, "args": {...}}, ...]}, '
@@ -115,24 +110,6 @@ def _facts(state: State) -> list[str]:
 
 def _quoted(text: str) -> str:
     return canon.dumps(text).decode()
-
-
-def items(rules: Rules, state: State, task: Task, step: Step) -> tuple[Mapping[str, Any], ...]:
-    """The prompt items of an ask or a plan step up to semantics 2, without memory. Raises: render.Unbound."""
-    found = _of_program(rules.program)
-    if step.kind == "plan":
-        found.append(_item("system", "tools", _tools(rules, task)))
-        found.append(_item("system", "format", _PLAN))
-    if task.goal:
-        found.append({"role": "user", "name": "goal", "text": goal(task, state)})
-    for index in state.r7.fired:
-        found.append(_item("user", f"heuristic.{index + 1}", rules.program.heuristics[index].text))
-    if state.r4 is not None:
-        found.append(_item("user", "error", canon.dumps(state.r4).decode()))
-    prompt = step.args.get("prompt")
-    if prompt is not None:
-        found.append({"role": "user", "name": "prompt", "text": render(prompt, rules, state)})
-    return tuple(found)
 
 
 def _of_program(program: Program) -> list[Mapping[str, Any]]:

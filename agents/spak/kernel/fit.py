@@ -37,29 +37,36 @@ def misfit(rules: Rules, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
     entry = rules.catalog.tool(name)
     if entry is None or not in_tools(rules, task, name):
         known = ", ".join(task.tools) or "none"
-        shown = name[:NAMED] if rules.decides.r4_payload else name
-        reason = r4("policy.not_in_tools", known, shown, f"TASK {task.name} may use: {known}")
-        return [with_payload(rules, reason, args)]
+        reason = r4("policy.not_in_tools", known, name[:NAMED], f"TASK {task.name} may use: {known}")
+        return [with_payload(reason, args)]
     if not isinstance(args, Mapping):
         reason = r4("schema.type", "an object", type_name(args), "args is an object of the tool's fields")
-        return [with_payload(rules, reason, args, entry.schema)]
-    return misfits(rules, entry, args)
+        return [with_payload(reason, args, entry.schema)]
+    return misfits(entry, args) or unproved(candidate)
 
 
-def misfits(rules: Rules, entry: ToolEntry, args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def unproved(candidate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Why a candidate with verdicts of its own can not be taken: one of them is not ok, or is no verdict."""
+    checks = candidate.get("checks", [])
+    for check in checks if isinstance(checks, list) else [None]:
+        if not isinstance(check, Mapping) or check.get("ok") is not True:
+            name = str(check.get("name", ""))[:NAMED] if isinstance(check, Mapping) else ""
+            return [r4("plan.unproved", "checks that are ok", name or "no check", "propose what meets them")]
+    return []
+
+
+def misfits(entry: ToolEntry, args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Why arguments do not fit a tool's schema, as R4 values; empty when they do."""
     found = violations(entry.schema, args)
     reasons = [r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
-    return [with_payload(rules, item, args, entry.schema) for item in reasons[:1]] + reasons[1:]
+    return [with_payload(item, args, entry.schema) for item in reasons[:1]] + reasons[1:]
 
 
 def with_payload(
-    rules: Rules, error: Mapping[str, Any], payload: Any, schema: Mapping[str, Any] | None = None
+    error: Mapping[str, Any], payload: Any, schema: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     """R4 with the schema that was expected and the payload that was received, each cut to BOUND bytes. Both
     are what `step` was given, so that secrets are out of them already. Source: seed 001."""
-    if not rules.decides.r4_payload:
-        return error
     expected = {"schema": bounded(schema)} if schema is not None else {}
     return {**error, **expected, "payload": bounded(payload)}
 
@@ -90,14 +97,14 @@ def in_tools(rules: Rules, task: Task, name: str) -> bool:
     return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
 
 
-def unanswered(rules: Rules, body: Mapping[str, Any]) -> Mapping[str, Any]:
+def unanswered(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """R4 of an answer that could not be used, with what its reading said: short texts and nothing else."""
     given = {name: body.get(name) for name in ("code", "expected", "received", "hint")}
     texts = {name: text[:400] for name, text in given.items() if isinstance(text, str)}
     usual = {"code": "llm.no_answer", "expected": "an answer", "received": "", "hint": "ask again"}
     out = body.get("out", "")
     head = out.get("head", "") if isinstance(out, Mapping) else out
-    return with_payload(rules, {**usual, **texts}, head if isinstance(head, str) else "")
+    return with_payload({**usual, **texts}, head if isinstance(head, str) else "")
 
 
 def r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
@@ -123,30 +130,22 @@ def described(place: str, first: Mapping[str, Any]) -> str:
     return ": ".join(word for word in (place, where, text) if word)[:400]
 
 
-def failed_check(code: str, validator: str, body: Mapping[str, Any], apart: bool) -> Mapping[str, Any]:
+def failed_check(code: str, validator: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """R4 of a check that failed, with its first diagnostic where it has one."""
     hint, listed = f"validator {validator}", body.get("diagnostics")
-    if apart and isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
+    if isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
         hint = described(hint, listed[0])
     return r4(code, "all checks ok", code, hint)
 
 
-def exit_r4(exit_code: int, place: str, body: Mapping[str, Any], apart: bool = True) -> Mapping[str, Any]:
-    """R4 of a non-zero exit: the tool's first diagnostic says more than the number. With `apart` a colon
-    follows where it is, and a semicolon the message."""
+def exit_r4(exit_code: int, place: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """R4 of a non-zero exit: the tool's first diagnostic says more than the number."""
     diagnostics = body.get("diagnostics")
     first = diagnostics[0] if isinstance(diagnostics, list) and diagnostics else None
     if not isinstance(first, Mapping):
         return r4("tool.exit", "exit 0", f"exit {exit_code}", place)
-    if apart:
-        hint = described(place, first)
-    else:
-        words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
-        hint = f"{place}: " + " ".join(word for word in words if word not in ("", "0"))
-    code = first.get("code")
-    return r4(
-        code if isinstance(code, str) and code else "tool.exit", "exit 0", f"exit {exit_code}", hint[:400]
-    )
+    code, hint = first.get("code"), described(place, first)
+    return r4(code if isinstance(code, str) and code else "tool.exit", "exit 0", f"exit {exit_code}", hint)
 
 
 def booleans(facts: Any) -> Any:

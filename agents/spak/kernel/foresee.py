@@ -19,6 +19,7 @@ from spak import canon
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
 from spak.kept import by_size
+from spak.kernel.executive.prove import prove
 from spak.kernel.gate import ROUNDS, Gate, Judged, ProposedAction, uses_of
 from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
@@ -31,12 +32,12 @@ from spak.lang.imports import Resolved
 from spak.lang.outline import Outline, StepPlan
 from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
+from spak.policy.judge import permissible
 from spak.policy.law import Law, compiled, rules_of
 from spak.policy.textual import decided, inside
 from spak.policy.urls import is_bare
 from spak.program import CommandLine, Program, Step, Task
 from spak.program.build import sketch
-from spak.program.semantics import LATEST
 
 MOST = 200
 """Actions of a spec that are judged, equal ones counted once: the sessions for them fit into the gate."""
@@ -47,7 +48,10 @@ PAST = ("checks_ran", "checks_ran_on", "diagnostic", "spent", "over_budget", "bl
 SOMEBODY = tuple(
     {"id": name, "name": name, "public": "", "roles": [ADMIN]} for name in ("somebody", "another", "a third")
 )
-"""Whoever could approve."""
+"""Whoever could approve, where nobody says who may."""
+Keys = Sequence[Mapping[str, Any]]
+NOBODY = "nobody"
+"""The code of a judgement that a signature would lift, of which there is none."""
 
 
 class Fixed(NamedTuple):
@@ -61,8 +65,11 @@ class Fixed(NamedTuple):
     values: Mapping[str, Any]
 
 
-def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
-    """What will be denied, and what will wait for somebody."""
+def foresee(
+    made: Outline, whole: Resolved, law: Law, approvers: Keys | None = None
+) -> tuple[Diagnostic, ...]:
+    """What will be denied, what will wait for somebody (one of the approvers, where they are known), and what
+    is wrong with the moves that the law derives."""
     sound = readable(made)
     if sound is None or not sound.tasks:
         return ()
@@ -71,7 +78,7 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     fixed = list(_fixed(sound, program))
     added = (whole.policy, *axioms.values(), *law.operator.values(), *law.team.values())
     if not fixed or any(word in text for word in PAST for text in added):
-        return ()
+        return moves(sound, whole, law)
     try:
         gate = _gate(law.key, whole.policy, tuple(axioms.items()))
     except PolicyError:
@@ -79,17 +86,29 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
     unsure, checks = settings_touched(made), _checks(made)
     known: dict[bytes, Judged | None] = {}
-    found = []
+    found = list(moves(sound, whole, law))
     for item in fixed:
         key = canon.dumps([item.act, item.name, item.args, item.task.name if _by_task(gate) else ""])
         if key not in known:
             if len(known) == MOST:
                 break
-            known[key] = _judge(rules, item, checks)
+            known[key] = _judge(rules, item, checks, approvers)
         judged = known[key]
         if judged is not None and not (unsure and _by_settings(judged)):
             found.append(_diagnostic(made, item, judged))
     return in_order(found)
+
+
+def moves(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
+    """What is wrong with the moves that the law derives (`NEXT BY next_action`), of a spec without errors."""
+    if not any(trigger.startswith("/") for plan in made.tasks.values() for trigger in plan.edges):
+        return ()
+    program = sketch(made)
+    try:
+        gate = _gate(law.key, whole.policy, tuple(rules_of(program.axioms).items()))
+    except PolicyError:
+        return ()
+    return tuple(prove(made, program, gate))
 
 
 def _fixed(made: Outline, program: Program) -> Iterator[Fixed]:
@@ -129,7 +148,7 @@ def _checks(made: Outline) -> list[str]:
     return sorted(made.catalog.validators if "" in names else names)
 
 
-def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
+def _judge(rules: Rules, item: Fixed, checks: Sequence[str], approvers: Keys | None) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
     proposed = ProposedAction(
@@ -138,7 +157,6 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
         item.args,
         run,
         moving(rules, State()),
-        LATEST,
         uses_of(rules.catalog, item.act, item.name),
     )
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
@@ -146,28 +164,28 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     for wanted in (proposed, proposed._replace(run=(*run, *passed))):
         first = None  # what is said is what stands against it when all checks have passed
         for world, leads in zip(WORLDS, ADDRESSES, strict=True):
-            found = _denied(rules, wanted, world, leads)
+            found = _denied(rules, wanted, world, leads, approvers)
             if found is None:
                 return None
             first = first or found
     return first
 
 
-def _denied(rules: Rules, proposed: ProposedAction, world: Guess, leads: str) -> Judged | None:
+def _denied(
+    rules: Rules, proposed: ProposedAction, world: Guess, leads: str, approvers: Keys | None
+) -> Judged | None:
     """The denial in a workspace where what the text leaves open is as the guess says, and a short name of a
     host leads to that address."""
-    assert rules.gate is not None
     known: Facts = {}
     for rounds in range(ROUNDS):
         found = rules.gate.judge(proposed, known, rounds)
         if isinstance(found, Judged):
             break
-        if set(found) - {"paths", "globs", "hosts"} or not all(map(is_bare, found.get("hosts", ()))):
+        if set(found) - {"paths", "hosts"} or not all(map(is_bare, found.get("hosts", ()))):
             return None
         answers = {
             "hosts": [[host, [host if {".", ":"} & {*host} else leads]] for host in found.get("hosts", ())],
             "paths": [seen_json(text, decided(text) or world(text)) for text in found.get("paths", ())],
-            "globs": [_spread(pattern, world) for pattern in found.get("globs", ())],
         }
         known = merged(
             known, canon.loads(canon.dumps({kind: rows for kind, rows in answers.items() if rows}))
@@ -176,8 +194,10 @@ def _denied(rules: Rules, proposed: ProposedAction, world: Guess, leads: str) ->
         return None
     if found.allow:
         return None
-    asks = rules.program.approvals == "ask" and rules.gate.approvable(proposed, known, SOMEBODY)
-    return found._replace(allow="ask") if asks else found
+    if rules.program.approvals != "ask" or not rules.gate.approvable(proposed, known, SOMEBODY):
+        return found
+    can = approvers is None or rules.gate.approvable(proposed, known, approvers)
+    return found._replace(allow="ask") if can else found._replace(code=NOBODY)
 
 
 Guess = Callable[[str], Seen]
@@ -195,23 +215,16 @@ WORLDS: tuple[Guess, ...] = (
     lambda text: Seen("inside", f"build/{_name(text)}"),
     lambda text: Seen("inside", posixpath.normpath(inside(text)), "file"),
 )
-"""Guesses about all undecided paths of an action. What a build makes again is the place that permits most."""
+"""Guesses about all undecided paths of an action. A name that says nothing is the place that permits most."""
 ADDRESSES = ("127.0.0.1", "10.0.0.1", "169.254.1.1", "1.1.1.1")
 """With each of them a guess about where a short name of a host leads."""
 
 
-def _spread(pattern: str, world: Guess) -> list[Any]:
-    """What a pattern matches: below a folder outside nothing is looked at, elsewhere one file."""
-    head = posixpath.dirname(pattern[: min(pattern.find(sign) % (len(pattern) + 1) for sign in "*?[")])
-    seen = decided(head) if head else None
-    if seen is not None and seen.place != "inside":
-        return [pattern, [head]]
-    return [pattern, [world(pattern).path]]
-
-
 def _by_settings(judged: Judged) -> bool:
     """Whether a decision could change with a setting of CONFIG: hosts, and whether somebody is asked."""
-    return judged.allow == "ask" or any(name == "asks_url" for name, _ in judged.facts)
+    return (
+        judged.allow == "ask" or judged.code == NOBODY or any(name == "asks_url" for name, _ in judged.facts)
+    )
 
 
 def _at(item: Fixed, judged: Judged) -> Any:
@@ -235,9 +248,15 @@ def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
         message = f"this will wait for an approval: {judged.reason}"
         hint = "an approver answers with spak approve"
         return made.spec.source.diagnostic(Severity.INFO, "lang.needs_approval", message, hint, start, end)
-    message = f"the policy will deny this: {judged.reason} [{judged.code}]"
+    if judged.code == NOBODY:
+        message = f"this needs an approval that nobody can give: {judged.reason}"
+        hint = "list who may approve, as `spak keys make NAME` prints it: [[approvals.keys]] in spak.toml"
+        severity = Severity.WARNING
+        return made.spec.source.diagnostic(severity, "lang.needs_approval", message, hint, start, end)
+    code = f" [{judged.code}]"
+    message = f"the policy will deny this: {judged.reason.replace(code, '')}{code}"
     hint = "do it another way"
-    if judged.code != "policy.forbidden":  # which wins over whatever permits
+    if judged.code != "policy.forbidden" and permissible(judged.facts):  # it wins over whatever permits
         hint += ", or have the operator's law ([policy] law) or the team's rules permit it"
     return made.spec.source.diagnostic(Severity.WARNING, "lang.denied", message, hint, start, end)
 

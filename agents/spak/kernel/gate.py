@@ -31,7 +31,7 @@ from spak.kept import by_size
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
 from spak.policy import approval
-from spak.policy.actions import Action, Reading
+from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts, is_built
 from spak.policy.history import state as past
 from spak.policy.history.deciding import answers, fed, feeding, folds_of
@@ -40,7 +40,6 @@ from spak.policy.history.state import Fed, History
 from spak.policy.judge import decide, denied
 from spak.policy.law import RESERVED, Law, compiled
 from spak.policy.toolfacts import text as text_of
-from spak.program.semantics import LATEST, Decisions
 
 ROUNDS = 4
 """Observations for one permit; who still has questions then is denied."""
@@ -66,12 +65,12 @@ TRIED = 256
 MISSING = ("missing_path", 2)
 """The predicate of paths that do not exist."""
 
-JUDGED_LINES = ("command_does", 5)
-"""The predicate of laws that judged command lines by what their words would do: what runs recorded."""
-
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
+
+ROUTE = "next_action"
+"""The predicate that says where a run goes on, where a task's NEXT leaves it to the law."""
 
 STATED = RESERVED | {"allowed_host"}
 """The names of all facts that a runtime states; hosts may be stated by a law as well."""
@@ -87,8 +86,6 @@ class ProposedAction(NamedTuple):
     """Facts of the run around it."""
     moving: tuple[Fact, ...] = ()
     """Those that change with each step: a session is kept without them and told of them."""
-    decides: Decisions = LATEST
-    """How patches are read and judged: git_patches, patch_codes and long_patches."""
     uses: Mapping[str, str] = MappingProxyType({})
     """What the tool's entry says that its arguments are, where its calls are described by that."""
     history: History = History()
@@ -117,6 +114,8 @@ class Judged(NamedTuple):
     """What the request feeds folds."""
     key: Any = None
     """What the gate keeps the session under that it was derived in."""
+    goal: str = ""
+    """ROUTE where no action was judged: what follows for `next_action`."""
 
 
 class About(NamedTuple):
@@ -137,7 +136,8 @@ class Gate:
         self._feeding = feeding(policy)
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
-        self.judged_lines = JUDGED_LINES in policy.decls
+        self.routing = frozenset(_reads(policy, (ROUTE,)))
+        """The same of a move that the law derives."""
         self._unread = unread(policy, [("permitted", 1), ("forbidden", 1)], STATED)
         """Columns of facts whose values decide nothing: actions that differ there alone share a session."""
         self._steady = MOVING not in _reads(policy, ("permitted",))
@@ -145,7 +145,7 @@ class Gate:
         self._newest: tuple[Any, _Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
-        self._briefs: OrderedDict[tuple[bytes, Decisions], About] = OrderedDict()
+        self._briefs: OrderedDict[bytes, About] = OrderedDict()
 
     @property
     def hash(self) -> str:
@@ -160,7 +160,8 @@ class Gate:
         try:
             seen = Observed(observed)
             if seen.trouble:
-                return Judged(False, seen.trouble, "the world could not be looked at")
+                why = f": {seen.why}" if seen.why else ""
+                return Judged(False, seen.trouble, f"the world could not be looked at{why}")
             with self._lock:
                 about = self._facts_of(proposed, seen, observed)
                 known = (*proposed.run, *about.facts)
@@ -184,7 +185,7 @@ class Gate:
     def rejudge(
         self, proposed: ProposedAction, known: tuple[Fact, ...], observed: Facts
     ) -> Judged | Questions:
-        """The decision under facts that an earlier judgement was derived from (spak.outer.permitted).
+        """The decision under facts that an earlier judgement was derived from (spak.evolve.permitted).
 
         Facts of `proposed` are not looked at. Questions where this policy asks what was not observed then.
         """
@@ -220,7 +221,7 @@ class Gate:
                     return False
                 if found.allow:
                     return True
-                if proposed.decides.signed_in_turn and turn < IN_TURN:
+                if turn < IN_TURN:
                     after = self.after_denial(found, history)
                     if after.tables != history.tables:
                         pasts.append((past.begin(after, after.now), turn + 1))
@@ -237,7 +238,7 @@ class Gate:
         with self._lock:
             if self.folds:  # what the past says is in it, and hardly ever the same again
                 return canon.dumps(self._explain(judged))
-            key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen))
+            key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen), judged.goal)
             found = self._proofs.get(key)
             if found is None:
                 found = canon.dumps(self._explain(judged))
@@ -248,20 +249,18 @@ class Gate:
         """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
         if self._feeding is None:
             return ()
-        known = facts_of(proposed, Observed(observed), self.judged_lines)
+        known = facts_of(proposed, Observed(observed))
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
     def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> About:
         """The facts about the action; those of a short one that is fully observed are kept."""
         uses = (dict(proposed.uses),) if proposed.uses else ()
-        text = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])
-        decides = proposed.decides
-        key = text, decides
+        key = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])
         found = self._briefs.pop(key, None)
         if found is None:
-            facts = (*facts_of(proposed, seen, self.judged_lines), *self._missing(observed))
+            facts = (*facts_of(proposed, seen), *self._missing(observed))
             found = About(facts, self._shape(facts))
-            if len(text) > SHORT or seen.questions():
+            if len(key) > SHORT or seen.questions():
                 return found
         _keep(self._briefs, key, found)
         return found
@@ -300,8 +299,8 @@ class Gate:
             broken = [str(args[1]) for name, args in known if name == "patch_trouble"]
             return judged._replace(code=broken[0] if broken and code == "policy.forbidden" else code)
         held.become(known, moving)  # the reason names values
-        found = decide(self.policy, [*known, *moving], False, session, proposed.decides.denied_by_proof)
-        if proposed.decides.patch_codes and found.code.startswith("patch."):
+        found = decide(self.policy, [*known, *moving], False, session)
+        if found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
 
@@ -366,6 +365,8 @@ class Gate:
 
         if not judged.facts:
             return judged.reason
+        if judged.goal:
+            return "\n".join(proof.text() for proof in self._routes(judged)) or f"no {ROUTE} follows"
         with self._lock:
             session = self._session(judged)
             if judged.allow is True:
@@ -385,7 +386,21 @@ class Gate:
         Observed(judged.seen).answer(session, self._past(judged.history))
         return session
 
+    def _routes(self, judged: Judged) -> list[Any]:
+        """A proof for each move that follows."""
+        from spak.datalog.explain import prove
+
+        session = self.policy.session(judged.facts)
+        while asked := session.requests():
+            for request in asked:
+                session.supply(request, ())
+        return [prove(session, ROUTE, action) for (action,) in sorted(session.query(ROUTE, None), key=str)]
+
     def _explain(self, judged: Judged) -> dict[str, Any]:
+        if judged.goal:
+            proofs = [proof.to_json() for proof in self._routes(judged)]
+            said = {"decision": "route", "reason": f"{len(proofs) or 'no'} {ROUTE}"}
+            return said | ({"proof": proofs[0]} if len(proofs) == 1 else {"proofs": proofs})
         if judged.facts:
             known = [*judged.facts, *judged.moving]
             session = self._session(judged)
@@ -425,51 +440,37 @@ def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
     return (signed, ("admin_override", (ACTION, signer))) if overrides else (signed,)
 
 
-def gate_of(policy: Any, decides: Decisions = LATEST) -> Gate:
-    """The gate of `genesis.rules.policy` under the decisions of the run's semantics.
+def gate_of(policy: Any) -> Gate:
+    """The gate of `genesis.rules.policy`.
 
     Raises: what `law.compiled` raises; LedgerError `ledger.genesis`.
     """
     if not isinstance(policy, Mapping):
         raise LedgerError("ledger.genesis", "its rules hold no policy")
-    return _gate(canon.dumps(policy), decides.closed_law, decides.folds)
+    return _gate(canon.dumps(policy))
 
 
 @by_size(1 << 20)
-def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
+def _gate(text: bytes) -> Gate:
     policy = canon.loads(text)
-    law = Law.from_json(policy)
-    made = Gate(compiled(law, policy["spec"], policy["axioms"], is_closed=is_closed, keeps_folds=keeps_folds))
+    made = Gate(compiled(Law.from_json(policy), policy["spec"], policy["axioms"]))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
     return made
 
 
-def facts_of(proposed: ProposedAction, seen: Observed, judged_lines: bool) -> Iterable[Fact]:
+def facts_of(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a proposed action."""
-    line: dict[str, Any] = {} if judged_lines else {"line": None}
-    if judged_lines and not proposed.decides.recorded_lines:
-        line = {"line": _unrecorded}
     found: list[Fact] = [("act", (ACTION, Name("/" + proposed.act)))]
     if proposed.act == "tool":
-        decides = proposed.decides
-        more: dict[str, Any] = {} if decides.long_patches else {"patched": None}
-        more |= {} if decides.whole_texts else {"whole": None}
-        uses = {proposed.name: proposed.uses}
-        more |= {"git_patches": decides.git_patches, "bare_hosts": decides.bare_hosts}
-        world = seen.world_with(declared=uses, **line, **more)
+        world = seen.world({proposed.name: proposed.uses})
         return [*found, *facts(Action(proposed.name, proposed.args), world)]
     if proposed.act == "validate":
         found.append(("validator", (ACTION, proposed.name)))
         if "cmd" in proposed.args:
-            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), seen.world_with(**line))
+            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), seen.world())
             found += [fact for fact in started if fact[0] != "tool"]
     return found
-
-
-def _unrecorded(command: str, folder: str, env: Mapping[str, str]) -> Reading:
-    """A line that was judged by tables that are no more, and recorded nowhere."""
-    raise LedgerError("ledger.semantics", "what its command lines would do was not recorded")
 
 
 def _rows(seen: Facts) -> bytes:

@@ -1,8 +1,8 @@
 """Measure: what a validator's measurement and the answers of `success:` mean for the task.
 
 Takes a Turn and the body of the proposal; changes the registers and gives the Move. The signal of a
-measurement is derived in metric_signal.py, in integers, and whether one candidate is better in
-metric_decision.py.
+measurement is derived in metric/signal.py, in integers, and whether one candidate is better in
+metric/decision.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spak.kernel import fit, metric_signal, outcomes, render, route
+from spak.kernel import fit, outcomes, render, route
+from spak.kernel.metric import signal as metric_signal
 from spak.kernel.situation import diagnostics
 from spak.kernel.state import Effect, change
 from spak.kernel.turn import EnterStep, Move, Turn
@@ -30,8 +31,12 @@ def checked(turn: Turn, task: Task, step: Step, body: Mapping[str, Any]) -> Move
         return route.finish_task(turn, "fail", error["code"], failed)
     if good:
         return route.next_step(turn, task, step, {"signal": "success"})
-    unmet = {"signal": "fail", "code": "run.success_unmet"}
-    return route.finish_task(turn, "fail", "run.success_unmet", unmet)
+    assert task.success is not None
+    asked, found = render.unmet(task.success, fit.booleans(body.get("facts")), turn.rules, turn.state)
+    error = fit.r4("run.success_unmet", asked, found, f"success: of TASK {task.name} does not hold")
+    turn.set(r4=error)
+    unmet = {"signal": "fail", "code": error["code"], "r4": error}
+    return route.finish_task(turn, "fail", error["code"], unmet)
 
 
 def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
@@ -54,17 +59,26 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
     _keep_check(turn, step.name, pending.args, found.signal, found.code)
     if isinstance(beginning := body.get("beginning"), Mapping):
         signal, code = metric_signal.plain(beginning)
-        _keep_check(turn, step.name, pending.args, signal, code, beginning=True)
+        _keep_check(turn, step.name, pending.args, signal, code, outcomes.BEGINNING)
     if turn.state.r7.rollbacks[1]:
         turn.executive(rollbacks=("", 0))
     if route.watched(turn, pending, result):
         return None
     if found.signal == "fail":
-        apart = turn.rules.decides.r4_payload
-        turn.set(r4=fit.failed_check(found.code, step.name, body, apart))
+        turn.set(r4=fit.failed_check(found.code, step.name, body))
     else:
         turn.set(r4=None)
     return route.finish_task(turn, found.signal, found.code, result)
+
+
+def sealed(turn: Turn, body: Mapping[str, Any]) -> None:
+    """The answer of the sealed checks, which ends the run: nobody gets another try at them."""
+    signal, code = metric_signal.plain(body)
+    _keep_check(turn, outcomes.SEALED_CHECKS, {}, signal, code, outcomes.SEALED)
+    if signal == "success":
+        turn.end("succeeded")
+    else:
+        turn.end("failed", "run.sealed_checks")
 
 
 def _remeasure(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) -> Move:
@@ -74,7 +88,7 @@ def _remeasure(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) ->
     turn.executive(rollbacks=(step.name, count))
     if count >= turn.rules.program.budgets.rollbacks:
         turn.commit(Kind.ROUTE, result)
-        turn.end("failed", "validator.void", "a quieter machine, or mend what the measurement says")
+        turn.end("failed", "validator.void", "a quieter machine, or fix what the measurement reports")
         return None
     turn.commit(Kind.ROUTE, {**result, "to": step.id})
     return EnterStep(task, step)
@@ -87,18 +101,18 @@ def keep_diagnostics(turn: Turn, body: Mapping[str, Any]) -> None:
 
 
 def _keep_check(
-    turn: Turn, validator: str, options: Mapping[str, Any], signal: str, code: str, beginning: bool = False
+    turn: Turn, validator: str, options: Mapping[str, Any], signal: str, code: str, kind: str = ""
 ) -> None:
-    """What the check found in the present files, or in those of the beginning with the ordinary changes; the
-    same check, taken again, replaces it."""
-    if not _reads(turn, *(("checks_ran_on", 3) if beginning else ("checks_ran", 2))):
+    """What the check found in the present files, or what a check of another kind did; the same check, taken
+    again, replaces it."""
+    if not _reads(turn, *(("checks_ran_on", 3) if kind else ("checks_ran", 2))):
         return
     known = turn.state.r7.checks
-    checks = outcomes.with_check(turn.rules, known, validator, options, signal, code, beginning)
+    checks = outcomes.with_check(known, validator, options, signal, code, kind)
     turn.executive(checks=checks)
 
 
 def _reads(turn: Turn, pred: str, arity: int) -> bool:
     """Whether the policy reads a predicate; what it does not read, the state does not hold."""
     gate = turn.rules.gate
-    return gate is not None and (pred, arity) in gate.reads
+    return (pred, arity) in gate.reads or (pred, arity) in gate.routing

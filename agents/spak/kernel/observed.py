@@ -4,43 +4,42 @@ Takes the `facts` of observe proposals; gives a `spak.policy` World that answers
 else, and notes what it could not answer. Looking is not done here: the runner answers questions
 (`spak.runner.observe`), so that a replay sees what the run saw.
 
-    questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request],
-                "patches": [reference], "texts": [reference], and of older laws
-                "lines": [[command, folder, variables]]}
-    facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
-                "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code],
+    questions  {"paths": [text], "hosts": [name], "rows": [request],
+                "patches": [reference], "texts": [reference]}
+    facts      {"paths": [[text, place, path, kind, links, note]], "hosts": [[name, [address]]],
+                "rows": [[request, [[value]]]], "trouble": [code, why],
                 "patches": [[reference, code, message, [path], [secret], kind of secret]],
                 "texts": [[reference, bytes, [secret], kind of secret]]}
 
-Members that hold nothing are left out. A path or a pattern may be any text, so it stands in a list and is no
-member's name.
+Members that hold nothing are left out. A path may be any text, so it is in a list and is no member's name.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from spak import canon
 from spak.datalog import Request, Session
 from spak.datalog.values import Value, decode, from_json
-from spak.policy.actions import Deed, PatchSeen, Reading, Seen, TextSeen, Use, World
+from spak.policy.actions import PatchSeen, Seen, TextSeen, World
 
-KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines", "texts")
-TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
+KINDS = ("paths", "hosts", "rows", "patches", "texts")
+TROUBLES = (
+    "world.too_large", "world.unreadable", "world.unknown", "world.timeout", "world.failed",
+    "policy.observation",
+)  # fmt: skip
 """Why a look at the world may have failed; then there is no permission."""
 
 _PLACES = ("inside", "outside", "refused")
 _FILES = ("file", "folder", "missing", "other")
-_WORD = re.compile(r"[a-z][a-z_]{0,39}\Z")
-"""Words of a reading that become names of the policy."""
 _UNSEEN = Seen("refused", "", note="not looked at")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_ROWS: dict[bytes, Any] = {}
 _UNLOOKED: tuple[
-    dict[str, Seen], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[bytes, PatchSeen],
-    dict[bytes, Reading], dict[bytes, TextSeen],
-] = ({}, {}, {}, {}, {}, {})  # fmt: skip
+    dict[str, Seen], dict[str, tuple[str, ...]], dict[bytes, PatchSeen], dict[bytes, TextSeen],
+] = ({}, {}, {}, {})  # fmt: skip
 """What is known of the world where nobody has looked."""
 
 Questions = Mapping[str, list[Any]]
@@ -59,36 +58,30 @@ class Observed:
         self.facts = facts
         self._asked: dict[str, dict[Any, Any]] = {}
         if not facts:
-            self._paths, self._globs, self._hosts, self._patches, self._lines, self._texts = _UNLOOKED
-            self.rows, self.trouble = _NO_ROWS, ""
+            self._paths, self._hosts, self._patches, self._texts = _UNLOOKED
+            self.rows, self.trouble, self.why = _NO_ROWS, "", ""
             return
         try:
             self._paths = {item[0]: _seen(item) for item in facts.get("paths", ())}
-            self._globs = {item[0]: _texts(item[1]) for item in facts.get("globs", ())}
             self._hosts = {item[0]: _texts(item[1]) for item in facts.get("hosts", ())}
             self.rows = {canon.dumps(item[0]): item[1] for item in facts.get("rows", ())}
             self._patches = {canon.dumps(item[0]): _patch(item) for item in facts.get("patches", ())}
-            self._lines = {canon.dumps(item[0]): _reading(item[1]) for item in facts.get("lines", ())}
             self._texts = {canon.dumps(item[0]): _text(item) for item in facts.get("texts", ())}
-            self.trouble = next((code for code in facts.get("trouble", ())), "")
+            self.trouble, self.why = (*facts.get("trouble", ()), "", "")[:2]
             if self.trouble and self.trouble not in TROUBLES:
                 self.trouble = "policy.observation"
         except (TypeError, IndexError, KeyError, ValueError, AttributeError) as error:
             raise Malformed from error
 
-    @property
-    def world(self) -> World:
-        """The world as far as it was observed, for the facts of an action."""
-        return self.world_with()
-
-    def world_with(self, **more: Any) -> World:
-        """The same with members that say something else."""
+    def world(self, declared: Mapping[str, Mapping[str, str]] = NOTHING) -> World:
+        """The world as far as it was observed, for the facts of an action; `declared` is what the entries of
+        tools say that their arguments are."""
         return World(
             look=self._look,
-            spread=self._spread,
-            read=None,
             resolve=self._resolve,
-            **{"patched": self._patched, "line": self._line, "whole": self._whole, **more},
+            patched=self._patched,
+            whole=self._whole,
+            declared=declared,
         )
 
     def answer(
@@ -126,11 +119,6 @@ class Observed:
             self._ask("paths", text, text)
         return self._paths.get(text, _UNSEEN)
 
-    def _spread(self, pattern: str) -> tuple[str, ...]:
-        if pattern not in self._globs:
-            self._ask("globs", pattern, pattern)
-        return self._globs.get(pattern, ())
-
     def _patched(self, reference: Mapping[str, Any]) -> PatchSeen | None:
         name = canon.dumps(reference)
         if name not in self._patches:
@@ -142,13 +130,6 @@ class Observed:
         if name not in self._texts:
             self._ask("texts", name, reference)
         return self._texts.get(name)
-
-    def _line(self, command: str, folder: str, env: Mapping[str, str]) -> Reading | None:
-        asked = [command, folder, dict(env)]
-        name = canon.dumps(asked)
-        if name not in self._lines:
-            self._ask("lines", name, asked)
-        return self._lines.get(name)
 
     def _resolve(self, host: str) -> tuple[str, ...]:
         if host not in self._hosts:
@@ -177,29 +158,6 @@ def _seen(item: Any) -> Seen:
     if not all(type(part) is str for part in (text, path, note)):
         raise ValueError
     return Seen(place, path, kind, links, note)
-
-
-def _reading(item: Any) -> Reading:
-    if not isinstance(item, Mapping):
-        raise ValueError
-    reading = Reading()
-    for index, kind, about, why in item.get("deeds", ()):
-        if type(index) is not int or not _WORD.match(kind):
-            raise ValueError
-        reading.deeds.append(Deed(index, kind, *_texts([about, why])))
-    for index, how, path, place in item.get("uses", ()):
-        if type(index) is not int or not _WORD.match(how) or not _WORD.match(place):
-            raise ValueError
-        reading.uses.append(Use(index, how, _texts([path])[0], place))
-    for connection in item.get("connections", ()):
-        protocol, host = _texts(connection)
-        if not _WORD.match(protocol):
-            raise ValueError
-        reading.connections.append((protocol, host))
-    if "trouble" in item:
-        code, message = _texts(item["trouble"])
-        reading.trouble = (code, message)
-    return reading
 
 
 def patch_json(reference: Mapping[str, Any], seen: PatchSeen) -> list[Any]:

@@ -14,7 +14,6 @@ Source: seed 000 section 5 (ADTs), seed 004 sections 1.1, 6.2 and 8.1 (dual payl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -22,6 +21,7 @@ from typing import Any, TypeGuard
 from spak.datalog import PolicyError
 from spak.datalog.syntax import Apply, Const, Term
 from spak.datalog.text.parse import parse_atom
+from spak.incoming import thought, unfenced, unmarked
 from spak.kernel import strict
 from spak.lang.catalog import Catalog
 from spak.lang.schema import show, violations
@@ -40,8 +40,6 @@ OPERATIONS = ("promote_to_long_term", "forget")
 
 _ANY: Mapping[str, Any] = {"type": ["string", "integer", "number", "boolean", "null"]}
 """What an object holds whose schema names no members."""
-
-_FENCE = re.compile(r"\A\s*```[A-Za-z]*[ \t]*\n(.*?)\n[ \t]*```\s*\Z", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +141,21 @@ def form(program: Program, task: Task, catalog: Catalog, verbs: Sequence[str] = 
         entry = catalog.tool(name)
         if entry is not None:
             tools[name] = closed(entry.schema)
-    triggers = dict.fromkeys([*task.edges, *(item.when for item in program.heuristics if item.when)])
+    triggers = dict.fromkeys(
+        [
+            *(name for name in task.edges if name[0] != "/"),
+            *(item.when for item in program.heuristics if item.when),
+        ]
+    )
     return Form(tools, tuple(triggers), tuple(verbs))
 
 
 def parse(text: str, wanted: Form, calls: bool = True) -> Answer | Misfit:
     """The answer that a text is, or why it is none; total, whatever the text.
 
-    One code fence around the whole answer is taken off. An object that is nothing but a call
-    (`{"tool", "args"}`) or a list of them (`{"candidates"}`), as people write it, counts as a packet that
+    The thinking that a model wrote before it is the reasoning of an answer that names none; one code fence is
+    taken off, with what stands around it. An object that is nothing but a call (`{"tool", "args"}`) or a list
+    of them (`{"candidates"}`), as people write it, counts as a packet that
     holds these. `calls=False` leaves it to the kernel's `select` to judge each call.
     """
     value = json_of(text)
@@ -165,14 +169,15 @@ def parse(text: str, wanted: Form, calls: bool = True) -> Answer | Misfit:
     listed = control["tool_calls"]
     wrong = _references(listed) or (_misfit(listed, wanted) if calls else None)
     wrong = wrong or _wrong_atom(control.get("mangle_updates", ()), wanted)
+    if wrong is None and (thinking := thought(text)[0]):
+        control = {"reasoning_trace": thinking[:TRACE], **control}
     return wrong or _answer(packet, control)
 
 
 def json_of(text: str) -> Any | Misfit:
     """The JSON value that a text is, in one code fence or in none; total, whatever the text."""
     if len(text) <= LIMIT:
-        fenced = _FENCE.match(text)
-        text = fenced.group(1) if fenced else text
+        text = unmarked(unfenced(thought(text)[1])).strip()
     try:
         return strict.loads(text, limit=LIMIT)
     except strict.Unreadable as error:

@@ -14,9 +14,9 @@ from typing import Any, Literal
 from spak import canon
 from spak.datalog.values import Name
 from spak.errors import UserError
-from spak.kernel import context, fit, render
+from spak.kernel import context, fit, heuristics, recollect, render
 from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
-from spak.kernel.memory import Memory, length, recollect
+from spak.kernel.memory import Memory, length
 from spak.kernel.observed import Facts, Malformed, Observed, merged
 from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, Rules, every_ref, refs
 from spak.kernel.situation import moving, situation
@@ -89,7 +89,7 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
             case "tool":
                 return enter_tool(turn, task, step, step.name, turn.arguments(step), NOTHING)
             case "plan" | "ask":
-                _inject(turn)
+                heuristics.inject(turn)
                 ask(turn, task, step, NOTHING)
             case "check":
                 atoms = render.questions(task.success, turn.rules, turn.state)
@@ -107,7 +107,7 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
 def _too_long(turn: Turn, *values: Any) -> bool:
     """Whether what is to be filled in comes to more than a step may use; then the run is refused."""
     rules, state, size = turn.rules, turn.state, 0
-    for path in every_ref(values) if rules.decides.whole_texts else ():
+    for path in every_ref(values):
         try:
             found = render.lookup(path, rules, state)
         except render.Unbound:
@@ -127,11 +127,10 @@ def enter_tool(
     if entry is None:
         _deny(turn, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
         return None
-    bound = step.kind == "plan" if turn.rules.decides.step_tools else bool(task.tools)
-    if bound and not fit.in_tools(turn.rules, task, name):
+    if step.kind == "plan" and not fit.in_tools(turn.rules, task, name):
         _deny(turn, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
         return None
-    found = fit.misfits(turn.rules, entry, args)
+    found = fit.misfits(entry, args)
     turn.set(r5=LastTool(entry.name, str(entry.version)))
     if found:
         return Misfit(task, step, entry.name, found)
@@ -145,10 +144,7 @@ def ask(turn: Turn, task: Task, step: Step, known: Known = NOTHING) -> None:
     """Put a question or a plan to whoever answers it. Raises: render.Unbound."""
     r7 = turn.state.r7
     name = task.proposing.name if step.kind == "plan" else ""
-    if name or not turn.rules.decides.memory:  # a generator reads no prompt
-        built = context.Built(context.items(turn.rules, turn.state, task, step), 0)
-    else:
-        built = context.build(turn.rules, turn.state, task, step, r7.memory)
+    built = context.build(turn.rules, turn.state, task, step, r7.memory)
     prompt = canon.content_hash(built.items)
     shown: dict[str, Any] = {"items": built.items, "prefix": built.prefix}
     if step.kind == "ask":
@@ -170,8 +166,6 @@ def ask(turn: Turn, task: Task, step: Step, known: Known = NOTHING) -> None:
     pending = turn.state.r6
     if pending is not None and pending.act == "plan":  # permitted
         turn.executive(turns=r7.turns + 1)
-        if not turn.rules.decides.memory_by_policy:
-            turn.recollect(recollect.sent)
 
 
 def validate(turn: Turn, step: Step, args: Mapping[str, Any], known: Known = NOTHING) -> None:
@@ -208,7 +202,7 @@ def permit(
     waited for and where the world has to be observed first.
     """
     judged = _decision(turn, known, act, name, args)
-    if judged is not None and not isinstance(judged, Judged):
+    if not isinstance(judged, Judged):
         _observe(turn, known, step, act, name, args, judged)
         return None
     state = turn.state
@@ -216,32 +210,25 @@ def permit(
     body: dict[str, Any] = {"act": act, "allow": True, "args": args}
     if name != act:
         body["name"] = name
-    if judged is not None:
-        judged = _remember(turn, judged, signed=known.signed is not None)
-        turn.judged.append((len(turn.commits), judged))
-        if judged.allow is not True:
-            asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
-            if judged.allow != "ask":
-                return _denied(turn, step, act, name, args, judged)
-            wanted = {"act": act, "args": args}
-            root = turn.state.r3
-            turn.request(
-                Effect(asked, "approve", name, "ask", *turn.place, wanted, root, observed=known.seen)
-            )
-            return None
-    content = turn.commit(Kind.PERMIT, body)
-    root = turn.state.r3
-    turn.request(Effect(content, act, name, cls, *turn.place, args, root, observed=known.seen, **more))
+    judged = _remember(turn, judged, signed=known.signed is not None)
+    turn.judged.append((len(turn.commits), judged))
+    if judged.allow is True:
+        content, root = turn.commit(Kind.PERMIT, body), turn.state.r3
+        turn.request(Effect(content, act, name, cls, *turn.place, args, root, observed=known.seen, **more))
+        return None
+    asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
+    if judged.allow != "ask":
+        return _denied(turn, step, act, name, args, judged)
+    wanted, root = {"act": act, "args": args}, turn.state.r3
+    turn.request(Effect(asked, "approve", name, "ask", *turn.place, wanted, root, observed=known.seen))
     return None
 
 
 def _decision(
     turn: Turn, known: Known, act: Asked, name: str, args: Mapping[str, Any]
-) -> Judged | Mapping[str, Any] | None:
-    """What the gate says: a decision, or questions about the world; None where there is no gate."""
+) -> Judged | Mapping[str, Any]:
+    """What the gate says: a decision, or questions about the world."""
     rules, gate = turn.rules, turn.rules.gate
-    if gate is None:
-        return None
     proposed = _proposed(turn, act, name, args)
     run = proposed.run
     signed = approval_facts(*known.signed) if known.signed else ()
@@ -251,7 +238,7 @@ def _decision(
         rejected = known.rejected
         if rejected is not None and rejected.code == "policy.approval_denied":
             return found._replace(code=rejected.code, reason=rejected.message)
-        if known.signed and rules.decides.signed_in_turn:  # it is remembered, and the next one signs after it
+        if known.signed:  # it is remembered, and the next one signs after it
             after = gate.after_denial(found, proposed.history)
             proposed = proposed._replace(history=past.begin(after, turn.at))
         if gate.approvable(proposed, known.seen, rules.keys):
@@ -263,7 +250,7 @@ def _decision(
 def _proposed(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> ProposedAction:
     """What the gate is asked, with the facts of the run around it."""
     proposed = around(turn.rules, turn.state, turn.task, act, name, args)
-    if turn.rules.gate is not None and turn.rules.gate.folds:
+    if turn.rules.gate.folds:
         proposed = proposed._replace(history=past.begin(turn.state.r7.history, turn.at))
     return proposed
 
@@ -274,26 +261,24 @@ def around(
     """The same, without what happened before."""
     run = situation(rules, state, task, name if act == "tool" else "")
     uses = uses_of(rules.catalog, act, name)
-    return ProposedAction(act, name, args, run, moving(rules, state), rules.decides, uses)
+    return ProposedAction(act, name, args, run, moving(rules, state), uses)
 
 
 def asks_of_changes(rules: Rules) -> bool:
     """Whether the law reads what calls have changed."""
-    return rules.gate is not None and CHANGED in rules.gate.reads
+    return CHANGED in rules.gate.reads
 
 
 def forbids(rules: Rules, state: State, effect: Effect, changes: Iterable[tuple[str, str]]) -> str:
     """Why the law forbids the changes; empty where it does not. It knows what the permit rested on, but for
     signatures: nobody has signed for the changes."""
     gate, task = rules.gate, rules.program.tasks[effect.task]
-    if gate is None:
-        return ""
     proposed = around(rules, state, task, effect.act, effect.name, effect.args)
     rows = [("changed", (ACTION, text(path), Name(f"/{kind}"))) for path, kind in changes]
     history = state.r7.history
     try:
         seen = Observed(effect.observed)
-        found = [*proposed.run, *proposed.moving, *facts_of(proposed, seen, gate.judged_lines), *rows]
+        found = [*proposed.run, *proposed.moving, *facts_of(proposed, seen), *rows]
         if gate.folds:
             found += (EVENT, *past.rows(gate.folds, history))
         session = gate.policy.session(found)
@@ -309,7 +294,7 @@ def _remember(turn: Turn, judged: Judged, *, signed: bool) -> Judged:
     """Keep a decided request in the history; a denial where folds have no room for what it feeds. One that
     waits for a signature is decided with it; once somebody has signed and it waits again, it was denied."""
     gate, waits = turn.rules.gate, judged.allow == "ask"
-    if gate is None or not gate.folds or (waits and not (signed and turn.rules.decides.signed_in_turn)):
+    if not gate.folds or (waits and not signed):
         return judged
     history, trouble = past.requested(
         gate.folds,
@@ -325,16 +310,14 @@ def _remember(turn: Turn, judged: Judged, *, signed: bool) -> Judged:
 
 def _denied(turn: Turn, step: Step, act: Asked, name: str, args: Mapping[str, Any], judged: Judged) -> Move:
     """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
-    task, decides = turn.task, turn.rules.decides
+    task = turn.task
     if act == "tool" and comes_of_an_answer(task, step):
         patch = judged.code.startswith("patch.")
         expected = "a patch that can be read" if patch else "what the policy permits"
         error = fit.r4(judged.code, expected, name, judged.reason)
-        return Misfit(task, step, name, [fit.with_payload(turn.rules, error, args)])
-    who = "law of the operator or the team" if decides.closed_law else "POLICY"
-    knob = f"a {who} that permits it: {judged.reason}"
-    if decides.causes and not (judged.code == "policy.denied" and permissible(judged.facts)):
-        knob = ""
+        return Misfit(task, step, name, [fit.with_payload(error, args)])
+    helps = judged.code == "policy.denied" and permissible(judged.facts)
+    knob = f"a law of the operator or the team that permits it: {judged.reason}" if helps else ""
     turn.refuse(judged.code, knob, {"name": name, "reason": judged.reason})
     return None
 
@@ -450,16 +433,3 @@ def counted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[s
 def _deny(turn: Turn, name: str, args: Mapping[str, Any], code: str, knob: str) -> None:
     turn.commit(Kind.PERMIT, {"act": "tool", "allow": False, "args": args, "code": code, "name": name})
     turn.refuse(code, knob)
-
-
-def _inject(turn: Turn) -> None:
-    """The next heuristic in order, one per consecutive fail. Source: seed 000 section 3.2."""
-    r7 = turn.state.r7
-    if not r7.due:
-        return
-    for index, heuristic in enumerate(turn.rules.program.heuristics):
-        if index not in r7.fired and (not heuristic.when or heuristic.when in r7.due):
-            turn.commit(Kind.INJECT, {"heuristic": index + 1, "on": list(r7.due)})
-            turn.executive(fired=(*r7.fired, index))
-            break
-    turn.executive(due=())

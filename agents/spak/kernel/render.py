@@ -18,13 +18,14 @@ from spak.errors import UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.policy.facts import is_reference
-from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Task, Template
+from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Task, Template, Value
 
 SHOWN = 80
 """Characters of a compared text that R4 shows."""
+SAID = 400
+"""Characters of a condition, and of what was found for it, that R4 shows."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?\Z", re.ASCII)
-_ANY_DIGITS = re.compile(_NUMBER.pattern)
 
 
 class Unbound(Exception):
@@ -96,14 +97,12 @@ def as_text(value: Any) -> Any:
     return canon.dumps(value).decode()
 
 
-def number(text: Any, rules: Rules) -> Any:
+def number(text: Any) -> Any:
     """The number that a text is, or the value itself: outputs of programs are compared as numbers.
 
-    A text too big for a double stays text: a record holds no infinity. Digits are those of ASCII; under
-    older rules, of any script.
+    A text too big for a double stays text: a record holds no infinity. Digits are those of ASCII.
     """
-    pattern = _NUMBER if rules.decides.compares_typed else _ANY_DIGITS
-    if type(text) is str and pattern.match(text.strip()) and isfinite(value := float(text)):
+    if type(text) is str and _NUMBER.match(text.strip()) and isfinite(value := float(text)):
         return int(value) if value.is_integer() and abs(value) <= canon.MAX_INT else value
     return text
 
@@ -164,6 +163,46 @@ def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: Stat
             assert_never(condition)
 
 
+def unmet(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> tuple[str, str]:
+    """A condition as a spec writes it, and what was found for each part of it, for R4; both bounded."""
+    written, found = _unmet(condition, facts, rules, state)
+    return written[:SAID], "; ".join(found)[:SAID]
+
+
+def _unmet(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> tuple[str, list[str]]:
+    match condition:
+        case Atom():
+            call = f"{condition.function}({', '.join(_written(each) for each in condition.arguments)})"
+            return call, [f"{call} is {'true' if next(facts, False) else 'false'}"]
+        case Compare():
+            found = []
+            for side in (condition.left, condition.right):
+                if isinstance(side, (Ref, Template)):
+                    found.append(f"{_written(side)} is {_found(side, rules, state)}")
+            return f"{_written(condition.left)} {condition.op} {_written(condition.right)}", found
+        case Not(item):
+            written, found = _unmet(item, facts, rules, state)
+            return f"not ({written})", found
+        case All(items) | AnyOf(items):
+            parts = [_unmet(item, facts, rules, state) for item in items]
+            word = " and " if isinstance(condition, All) else " or "
+            written = word.join(f"({one})" if " or " in one or " and " in one else one for one, _ in parts)
+            return written, [each for _, listed in parts for each in listed]
+        case _:
+            assert_never(condition)
+
+
+def _found(operand: Value, rules: Rules, state: State) -> str:
+    try:
+        value = render(operand, rules, state)
+    except Unbound:
+        return "not set"
+    if is_reference(value):
+        return "a long text"
+    shown = canon.dumps(value).decode()
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+
+
 def _joined(answers: list[bool | NotANumber], deciding: bool) -> bool | NotANumber:
     if any(answer is deciding for answer in answers):
         return deciding
@@ -199,12 +238,12 @@ def _text(parts: list[Any]) -> Any:
 def _compare(node: Compare, rules: Rules, state: State) -> bool | NotANumber:
     op = node.op
     try:
-        one, other = (number(render(side, rules, state), rules) for side in (node.left, node.right))
+        one, other = (number(render(side, rules, state)) for side in (node.left, node.right))
     except Unbound:
         return False
     numbers = [value for value in (one, other) if type(value) in (int, float)]
     texts = [value for value in (one, other) if type(value) is str or is_reference(value)]
-    if numbers and texts and rules.decides.compares_typed:
+    if numbers and texts:
         return NotANumber(
             f"{_written(node.left)} {op} {_written(node.right)}", str(numbers[0]), _excerpt(texts[0])
         )

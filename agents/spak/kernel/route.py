@@ -8,23 +8,25 @@ the run here. Source: seed 000 section 3.2 (refine), seed 001 (R1, R4).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from spak import canon
-from spak.kernel import fit, watch
-from spak.kernel.permit import comes_of_an_answer
+from spak.kernel import executive, fit, watchdog
 from spak.kernel.state import Effect
 from spak.kernel.turn import EnterStep, EnterTask, Misfit, Move, Turn
 from spak.program import Step, Task
 from spak.records import Kind
 
-ANSWERS = ""
-"""What invalid answers are counted under in semantics 2, where a tool has its name."""
-
 UNREADABLE = "answer"
-"""What answers are counted under that nobody could read, since semantics 3."""
+"""What answers are counted under that nobody could read."""
+
+SEALED: Final = "sealed"
+"""The act that asks the sealed checks."""
 
 POLL_LIMIT = "run.poll_limit"
+
+LISTED = 8
+"""Derived actions that are named where there should be one."""
 
 UNATTENDED = 8
 """Misfits in a row, in whatever tasks, with no effect between them: nothing is left that could mend them."""
@@ -43,14 +45,19 @@ def next_step(turn: Turn, task: Task, step: Step, route: Mapping[str, Any]) -> M
 def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | None = None) -> Move:
     """Refine: the signal goes along the task's edge, or the run ends. Source: seed 000 section 3.2."""
     task = turn.task
-    failing = signal in ("fail", "timeout")
-    target = task.edges.get(signal)
+    failing = signal in executive.FAILING
     body = {**(route or {}), "signal": signal}
-    if target is not None:
-        body["to"] = f"{target}/"
     if code:
         body.setdefault("code", code)
-    turn.commit(Kind.ROUTE, body)
+    if task.derived:
+        target, refused = _derived(turn, task, signal, body)
+        if refused:
+            return None
+    else:
+        target = task.edges.get(signal)
+        if target is not None:
+            body["to"] = f"{target}/"
+        turn.commit(Kind.ROUTE, body)
     r7 = turn.state.r7
     if failing:
         turn.executive(fails=r7.fails + 1, due=(signal, code))
@@ -64,7 +71,7 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
             turn.executive(retries=r7.retries - 1)
         return EnterTask(target)
     if task.terminal and not failing:
-        turn.end("succeeded")
+        _succeed(turn)
     elif signal == "fail" or task.terminal:
         step = task.step(turn.state.r0.step)
         cause = {"times": step.poll.limit} if code == POLL_LIMIT and step and step.poll else {}
@@ -75,12 +82,47 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
     return None
 
 
+def _derived(turn: Turn, task: Task, signal: str, body: dict[str, Any]) -> tuple[str | None, bool]:
+    """The task that the law's one `next_action` leads to, with the route committed; or the run is refused."""
+    found = executive.derive(turn.rules, turn.state, signal)
+    if len(found.actions) == 1:
+        body["by"] = found.actions[0]
+        if target := task.edges.get(found.actions[0]):
+            body["to"] = f"{target}/"
+    turn.commit(Kind.ROUTE, body)
+    turn.judged.append((len(turn.commits) - 1, found.judged))
+    if "to" in body:
+        turn.state = executive.moved(turn.state, found.actions[0], signal)
+        return task.edges[found.actions[0]], False
+    cause = {"task": task.name, "signal": signal, "actions": list(found.actions[:LISTED])}
+    if found.trouble:
+        turn.refuse("run.next_action", "a law that can be evaluated", {**cause, "trouble": found.trouble})
+    elif len(found.actions) == 1:
+        knob = f"NEXT BY next_action {{ {found.actions[0]} -> ... }} in TASK {task.name}"
+        turn.refuse("run.unhandled_action", knob, cause)
+    else:
+        knob = f"rules that give one next_action when TASK {task.name} ends with {signal}"
+        turn.refuse("run.next_action", knob, cause)
+    return None, True
+
+
+def _succeed(turn: Turn) -> None:
+    """The end of a run whose last task came right; where it has sealed checks these are asked first, once."""
+    if not (wanted := turn.rules.sealed):
+        turn.end("succeeded")
+        return
+    args = {"hash": wanted}
+    content = turn.commit(Kind.PERMIT, {"act": SEALED, "allow": True, "args": args})
+    turn.request(Effect(content, SEALED, SEALED, "costly", *turn.place, args, turn.state.r3))
+
+
 def failed_tool(turn: Turn, task: Task, step: Step, route: Mapping[str, Any], code: str) -> Move:
     """A tool that ended with a non-zero exit: go on, go back to who proposed it, or end the task."""
     handling = _handling(turn, task, step)
     if handling == "continue":
         return next_step(turn, task, step, route)
-    source = task.asker(step) if handling == "retry" and "fail" not in task.edges else None
+    routed = task.derived or "fail" in task.edges
+    source = task.asker(step) if handling == "retry" and not routed else None
     if source is not None:
         return _retry(turn, task, source, route, code)
     return finish_task(turn, "fail", code, route)
@@ -91,12 +133,11 @@ def _handling(turn: Turn, task: Task, step: Step) -> str:
 
     Where nothing else decides a task, whoever planned a tool that failed has to plan again.
     """
-    decides = turn.rules.decides.exits_decide
-    if step.kind != "plan" or (step.on_fail and decides):
+    if step.kind != "plan" or step.on_fail:
         return step.on_fail
     entry = turn.rules.catalog.tool(turn.state.r5.name)
     handling = entry.on_fail if entry is not None else "stop"
-    return "retry" if handling == "continue" and decides and not task.judged else handling
+    return "retry" if handling == "continue" and not task.judged else handling
 
 
 def misfit(turn: Turn, found: Misfit) -> Move:
@@ -106,13 +147,9 @@ def misfit(turn: Turn, found: Misfit) -> Move:
     """
     task, step, tool, errors = found
     route = {"signal": "fail", "code": errors[0]["code"], "r4": errors[0]}
-    decides = turn.rules.decides
-    if decides.rollbacks_by_tool:
-        entry = turn.rules.catalog.tool(tool)
-        name = (entry.name if entry is not None else tool[: fit.NAMED]) or UNREADABLE
-        return roll_back(turn, task, step, name, errors[0], route)
-    answered = decides.answers_counted_together and comes_of_an_answer(task, step)
-    return roll_back(turn, task, step, ANSWERS if answered else tool, errors[0], route, tool)
+    entry = turn.rules.catalog.tool(tool)
+    name = (entry.name if entry is not None else tool[: fit.NAMED]) or UNREADABLE
+    return roll_back(turn, task, step, name, errors[0], route)
 
 
 def roll_back(
@@ -122,12 +159,8 @@ def roll_back(
     tool: str,
     error: Mapping[str, Any],
     route: Mapping[str, Any],
-    shown: str = "",
 ) -> Move:
-    """Count a rollback or a misfit on a tool: R4 to the proposer, too many in a row end the run.
-
-    `tool` is what it is counted under, `shown` the name for people where that is another one.
-    """
+    """Count a rollback or a misfit on a tool: R4 to the proposer, too many in a row end the run."""
     name, count = turn.state.r7.rollbacks
     count = count + 1 if name == tool else 1
     turn.executive(rollbacks=(tool, count))
@@ -136,10 +169,9 @@ def roll_back(
     if count >= turn.rules.program.budgets.rollbacks or turn.rolled_back > UNATTENDED:
         turn.commit(Kind.ROUTE, route)
         times = max(count, turn.rolled_back)
-        reason = f"{shown or tool or step.id} failed, {times} in a row: see R4"
-        turn.fail("run.rollbacks", {"name": tool, "times": times}, reason)
+        turn.end("failed", "run.rollbacks", cause={"name": tool, "times": times})
         return None
-    if route["signal"] == "timeout" and "timeout" in task.edges:
+    if route["signal"] == "timeout" and ("timeout" in task.edges or task.derived):
         return finish_task(turn, "timeout", error["code"], route)
     source = task.asker(step)
     if source is not None:
@@ -160,34 +192,26 @@ def _retry(turn: Turn, task: Task, source: Step, route: Mapping[str, Any], code:
 
 
 def looped(turn: Turn, pending: Effect, route: Mapping[str, Any], key: str, quiet: bool) -> bool:
-    """Take one more result into R1; end the run whose last turn was taken too often (kernel/watch.py).
+    """Take one more result into R1; end the run whose last turn was taken too often (kernel/watchdog.py).
 
     `quiet` results do not make a loop by themselves; gives whether the run ended.
     """
     budgets, state = turn.rules.program.budgets, turn.state
     limit, size = budgets.watchdog, budgets.window
     action = canon.content_hash([pending.name, pending.args])
-    mark = watch.mark(pending.task, action, key, state.r3, quiet)
-    whole = turn.rules.decides.turns_repeat
-    window = watch.observe(state.r1.window, mark, watch.kept(size, limit) if whole else size)
+    mark = watchdog.mark(pending.task, action, key, state.r3, quiet)
+    window = watchdog.observe(state.r1.window, mark, watchdog.kept(size, limit))
     turn.set(r1=state.r1._replace(window=window))
-    if whole:
-        found = watch.loop(window, size, limit) if limit else None
-    else:
-        count = window.count(mark)
-        found = watch.Turn(1, count) if limit and count >= limit else None
+    found = watchdog.loop(window, size, limit) if limit else None
     if found is None:
         return False
     turn.commit(Kind.ROUTE, route)
     cause = {"name": pending.name or pending.act, "turn": found.length, "times": found.times}
-    turn.fail("run.watchdog_loop", cause, f"BUDGET {{ watchdog: {limit + 1} }}")
+    turn.end("failed", "run.watchdog_loop", cause=cause)
     return True
 
 
 def watched(turn: Turn, pending: Effect, route: Mapping[str, Any]) -> bool:
     """End the run that a committed result of a tool or a validator makes a loop; gives whether it did."""
     entry = turn.rules.catalog.tools.get(pending.name) if pending.act == "tool" else None
-    quiet = entry is not None and entry.idempotent
-    if quiet and not turn.rules.decides.turns_repeat:
-        return False
-    return looped(turn, pending, route, route["key"], quiet)
+    return looped(turn, pending, route, route["key"], entry is not None and entry.idempotent)

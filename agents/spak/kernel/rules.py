@@ -1,6 +1,6 @@
 """Rules: all that `step` may read besides the state, made from a genesis record and nothing else.
 
-Genesis holds `rules` {semantics, spec, policy, inputs, catalog, limits, seed, r3, keys}. Compiling them here
+Genesis holds `rules` {kernel, spec, policy, inputs, catalog, limits, seed, r3, keys}. Compiling them here
 makes a ledger self-contained: the same genesis gives the same Rules on any host.
 """
 
@@ -23,7 +23,7 @@ from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
 from spak.policy.law import name_of, rules_of
 from spak.program import Program, Ref
-from spak.program.semantics import BY_VERSION, LATEST, Decisions
+from spak.program.semantics import SEMANTICS, require_known
 
 OF_ONE_RUN = frozenset({"seed", "r3"})
 """What runs of one spec differ in while the rest of their rules is alike, and is compiled once."""
@@ -48,21 +48,20 @@ class Rules:
     opening: str
     wanted: frozenset[str]
     """Variables that some template or condition reads; others of their kind are not kept."""
-    gate: Gate | None = None
-    """None where no policy decides (`Decisions.policy`)."""
+    gate: Gate
     keys: tuple[Mapping[str, Any], ...] = ()
     """The approvers' public keys: `{id, name, public, roles}`."""
     axioms: tuple[str, ...] = ()
     """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
     remembers: bool = False
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
-    decides: Decisions = LATEST
-    """What the run's semantics decide differently from others."""
     problems: Mapping[str, str] = field(default_factory=dict)
     """The texts of problems' files by name, for validators; `step` reads none."""
     searches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By task: the options that a search had by default when the run began, and the trials of an earlier run
     that it begins with; for proposers, `step` reads none."""
+    sealed: str = ""
+    """The hash of the checks that judge what the run made, as its last step; their files are elsewhere."""
     situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -72,24 +71,16 @@ class Rules:
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
         """The rules of a genesis body.
 
-        Raises: LedgerError `ledger.genesis` when it is not one, `ledger.semantics` when this kernel does not
-        know its version, SpecError when its spec does not compile or a schema is outside the dialect,
+        Raises: LedgerError `ledger.genesis` when it is not one, `ledger.semantics` when another kernel made
+        it, SpecError when its spec does not compile or a schema is outside the dialect,
         PolicyError when its policy does not load.
         """
         try:
             rules = genesis["rules"]
-            semantics = rules["semantics"]
-            decides = BY_VERSION.get(semantics) if type(semantics) is int else None
-            if decides is None:
-                known = ", ".join(map(str, BY_VERSION))
-                raise LedgerError(
-                    "ledger.semantics",
-                    f"the run was made by kernel semantics {semantics}, this kernel knows {known}",
-                    "replay it with the version of spak that wrote it",
-                )
+            require_known(rules)
             shared = {name: value for name, value in rules.items() if name not in OF_ONE_RUN}
             made = _compiled(canon.dumps(shared))
-            opening = seal.opening(semantics, rules)
+            opening = seal.opening(SEMANTICS, rules)
             return replace(made, seed=rules["seed"], r3=rules["r3"], opening=opening)
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
@@ -104,19 +95,17 @@ class Rules:
 def _compiled(shared: bytes) -> Rules:
     """The rules of all runs that begin with these, but for what is OF_ONE_RUN."""
     rules = canon.loads(shared)
-    decides = BY_VERSION[rules["semantics"]]
     catalog = Catalog.from_json(rules["catalog"])
     for table in (catalog.tools, catalog.validators):
         for name, entry in table.items():
             check_schema(entry.schema, name)
-    program = programs.compile(parse(rules["spec"]), catalog, rules["inputs"], decides)
+    program = programs.compile(parse(rules["spec"]), catalog, rules["inputs"])
     axioms = program.axioms
-    if decides.policy:
-        laws = rules_of(axioms)
-        if rules["policy"]["axioms"] != laws:
-            raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
-        prose = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
-        program = replace(program, axioms=prose)
+    laws = rules_of(axioms)
+    if rules["policy"]["axioms"] != laws:
+        raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
+    prose = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
+    program = replace(program, axioms=prose)
     program = _with_proposer(program, rules.get("proposer", ""))
     return Rules(
         program=program,
@@ -125,13 +114,13 @@ def _compiled(shared: bytes) -> Rules:
         r3="",
         opening="",
         wanted=_wanted(program),
-        decides=decides,
-        gate=gate_of(rules["policy"], decides) if decides.policy else None,
+        gate=gate_of(rules["policy"]),
         axioms=axioms,
-        keys=tuple(rules["keys"]) if decides.policy else (),
-        remembers=decides.memory and _reads_memory(program),
+        keys=tuple(rules["keys"]),
+        remembers=_reads_memory(program),
         problems=rules.get("problems", {}),
         searches=rules.get("searches", {}),
+        sealed=rules.get("sealed", ""),
     )
 
 

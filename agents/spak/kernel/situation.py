@@ -11,7 +11,7 @@ from typing import Any
 
 from spak.datalog.values import Fact, Name
 from spak.kernel.gate import MOVING
-from spak.kernel.outcomes import BEGINNING
+from spak.kernel.outcomes import BEGINNING, SEALED
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.policy.facts import ACTION
@@ -23,8 +23,9 @@ BUDGETS = tuple(
     Name(f"/{what}") for what in ("steps", "tokens", "elapsed_ms", "requests", "request_bytes", "cost")
 )
 """What is counted; `/cost` in micro-dollars, what was spent of it rounded up."""
-_FILES = ("/own", "/beginning")
-"""Which files a check ran on: the run's, or those of its beginning with its ordinary changes."""
+_FILES = {BEGINNING: Name("/beginning"), SEALED: Name("/sealed")}
+"""Which files a check ran on, where they are not the run's: those of its beginning with its ordinary changes,
+or the run's with sealed ones."""
 _SEVERITIES = ("error", "warning", "info", "panic")
 
 
@@ -35,23 +36,33 @@ NO_CHECK = "No Check Ran"
 def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
     same = fixed(rules, task, tool)
-    return (*same, *_found(rules, state)) if state.r7.diagnostics or state.r7.checks else same
+    r7 = state.r7
+    if not (r7.diagnostics or r7.checks or r7.moves[0]):
+        return same
+    read = (fact for fact in moves(state) if (fact[0], 1) in rules.gate.reads)
+    return (*same, *read, *found(rules, state))
+
+
+def moves(state: State) -> Iterator[Fact]:
+    """What the law derived last (`NEXT BY next_action`), and how often that followed a failure."""
+    action, retries = state.r7.moves
+    if action:
+        yield "last_action", (Name(action),)
+    yield "retry_count", (retries,)
 
 
 def fixed(rules: Rules, task: Task, tool: str) -> tuple[Fact, ...]:
     """Those of them that are the same whenever the run comes to this task and tool."""
-    assert rules.gate is not None
-    found = rules.situations.get((task.name, tool))
-    if found is None:
+    kept = rules.situations.get((task.name, tool))
+    if kept is None:
         reads = rules.gate.reads
-        found = tuple(fact for fact in _fixed(rules, task, tool) if (fact[0], len(fact[1])) in reads)
-        rules.situations[task.name, tool] = found
-    return found
+        kept = tuple(fact for fact in _fixed(rules, task, tool) if (fact[0], len(fact[1])) in reads)
+        rules.situations[task.name, tool] = kept
+    return kept
 
 
 def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
     """The facts that change with each step: what was used up."""
-    assert rules.gate is not None
     if MOVING not in rules.gate.reads:
         return ()
     spent = (
@@ -71,6 +82,7 @@ def _fixed(rules: Rules, task: Task, tool: str) -> Iterator[Fact]:
     yield "at_level", (program.level,)
     for host in program.hosts:
         yield "allowed_host", (host,)
+    yield from _sealed(rules)
     if tool:
         for name in sorted({_canonical(rules, name) for name in (*task.tools, tool)}):
             yield "declared_tool", (Name("/" + name),)
@@ -92,7 +104,7 @@ def _fixed(rules: Rules, task: Task, tool: str) -> Iterator[Fact]:
             yield "allowance", (what, most)
 
 
-def _found(rules: Rules, state: State) -> Iterator[Fact]:
+def found(rules: Rules, state: State) -> Iterator[Fact]:
     """What the last results said; the state holds none of it that the policy does not read."""
     for severity, file, line, code, message in state.r7.diagnostics:
         yield "diagnostic", (Name("/" + severity), file, line, code, message)
@@ -100,33 +112,40 @@ def _found(rules: Rules, state: State) -> Iterator[Fact]:
     own = ((name, Name("/" + signal)) for name, of, signal in checks if not of.startswith(BEGINNING))
     for args in dict.fromkeys(own):
         yield "checks_ran", args
-    if rules.gate is not None and ("checks_ran_on", 3) in rules.gate.reads:
-        ran = ((Name(_FILES[of.startswith(BEGINNING)]), Name("/" + signal)) for _, of, signal in checks)
+    if ("checks_ran_on", 3) in rules.gate.reads:
+        ran = ((_files(of), Name("/" + signal)) for _, of, signal in checks)
         for files, signal in dict.fromkeys(ran):
             yield "checks_ran_on", (state.r3, files, signal)
+
+
+def _files(of: str) -> Name:
+    return next((name for kind, name in _FILES.items() if of.startswith(kind)), Name("/own"))
+
+
+def _sealed(rules: Rules) -> Iterator[Fact]:
+    if rules.sealed:
+        yield "sealed_checks", (rules.sealed,)
 
 
 def blocked(rules: Rules, state: State) -> tuple[str, ...]:
     """Why nothing of a run's files may leave now, as the law says it (`block_commit`), but that no check
     ran."""
-    if rules.gate is None:
-        return ()
-    session = rules.gate.policy.session(_found(rules, state))
+    session = rules.gate.policy.session((*_sealed(rules), *found(rules, state)))
     while open_ := session.requests():
         for request in open_:
             session.supply(request, ())
-    found = (str(reason) for (reason,) in session.query("block_commit", None))
-    return tuple(sorted(reason for reason in found if reason != NO_CHECK))
+    reasons = (str(reason) for (reason,) in session.query("block_commit", None))
+    return tuple(sorted(reason for reason in reasons if reason != NO_CHECK))
 
 
 def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:
     """The diagnostics of a result, as the state keeps them: the first ones, their texts cut."""
-    found = []
+    kept = []
     for item in listed[:MAX_DIAGNOSTICS] if isinstance(listed, list) else ():
         if not isinstance(item, dict):
             continue
         severity, line = item.get("severity"), item.get("line")
-        found.append(
+        kept.append(
             (
                 severity if severity in _SEVERITIES else "error",
                 _text(item.get("file")),
@@ -135,7 +154,7 @@ def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:
                 _text(item.get("message")),
             )
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(kept))
 
 
 def _text(value: Any) -> str:

@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from spak.kernel import watch
+from spak.kernel import watchdog
 from spak.kernel.memory import Memory
 from spak.policy.history import state as history
 from spak.policy.history.state import History
 from spak.program import Budgets
 
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
-Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve"]
+Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve", "sealed"]
 EffectClass = Literal["pure", "costly", "effect", "ask"]
 
 
@@ -35,7 +35,7 @@ class Counter(NamedTuple):
 
 
 class Watchdog(NamedTuple):
-    """R1. `window` holds the last marks of results (spak.kernel.watch)."""
+    """R1. `window` holds the last marks of results (spak.kernel.watchdog)."""
 
     elapsed_ms: int = 0
     steps: int = 0
@@ -144,6 +144,8 @@ class Executive:
     """The GOAL of the current task with its variables filled in, where it reads any."""
     history: History = field(default=History())
     """What the policy's folds keep of the run (spak.policy.history); bounded."""
+    moves: tuple[str, int] = ("", 0)
+    """The last action that the law derived, and how many of its moves followed a failure."""
 
     @property
     def cost(self) -> int:
@@ -211,7 +213,7 @@ def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
             "deadline_ms": given.elapsed_ms or None,
             "steps": dog.steps,
             "steps_left": _left(given.steps, dog.steps),
-            "loops": watch.turn(dog.window).times,
+            "loops": watchdog.turn(dog.window).times,
             "loop_limit": given.watchdog,
             "window": list(dog.window),
         },

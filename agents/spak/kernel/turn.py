@@ -25,9 +25,6 @@ from spak.kernel.state import Counter, Effect, State, Watchdog, changed
 from spak.program import Step, Task
 from spak.records import Kind, Record
 
-IMPLIED = (("txn", "commit"),)
-"""What a route of semantics 2 leaves out: it is so unless the route says otherwise."""
-
 
 class Stepped(NamedTuple):
     """What a call of `step` gives."""
@@ -118,13 +115,12 @@ class Turn:
         return self.seq + 1 + len(self.commits)
 
     def commit(self, kind: str, body: Mapping[str, Any]) -> str:
-        """Seal a decision; gives its content hash. A lean route names neither its act's key nor a commit."""
-        if kind == Kind.ROUTE and self.rules.decides.lean_routes:
-            body = dict(body)
-            body.pop("key", None)
-            for name, value in IMPLIED:
-                if body.get(name) == value:
-                    del body[name]
+        """Seal a decision; gives its content hash. A route repeats neither the key of its act nor that its
+        transaction was committed: it was, unless the route says otherwise."""
+        if kind == Kind.ROUTE:
+            body = {name: value for name, value in body.items() if name != "key"}
+            if body.get("txn") == "commit":
+                del body["txn"]
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
         self.contents.append(content)
@@ -146,7 +142,7 @@ class Turn:
     def bind(self, name: str, value: Any) -> None:
         """Give a variable its value; a metric's is read as a number."""
         if name.startswith("metric."):
-            value = render.number(value, self.rules)
+            value = render.number(value)
         self.executive(variables={**self.state.r7.variables, name: value})
 
     def spend(self, side: Mapping[str, Any]) -> None:
@@ -154,7 +150,7 @@ class Turn:
         if not side:
             return
         requests, sent = fit.count(side, "requests"), fit.count(side, "request_bytes")
-        if self.rules.decides.requests_counted and (requests or sent):
+        if requests or sent:
             r7 = self.state.r7
             self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
         elapsed, cost = fit.count(side, "ms"), cost_of(side)
@@ -217,7 +213,7 @@ class Turn:
             body |= {"codes": [code], "evidence": list(evidence)}
         if knob:
             body["knob"] = knob
-        if cause and self.rules.decides.causes:
+        if cause:
             body["cause"] = dict(cause)
         if r7.best is not None:
             body["best"] = {
@@ -228,10 +224,6 @@ class Turn:
         self.commit(Kind.END, body)
         self.executive(codes=(code,) if code else (), evidence=evidence if code else (), knob=knob)
         self.set(status=status, r6=None)
-
-    def fail(self, code: str, cause: Mapping[str, Any], knob: str) -> None:
-        """End a run that no knob would help; `knob` is what was offered up to semantics 2."""
-        self.end("failed", code, "" if self.rules.decides.causes else knob, cause)
 
     def refuse(self, code: str, knob: str, cause: Mapping[str, Any] = MappingProxyType({})) -> None:
         """End a run that may go on when the knob is turned."""

@@ -179,11 +179,18 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """`NEXT { trigger -> task ... }`."""
+    """`NEXT { trigger -> task ... }`, or `NEXT BY next_action { /name -> task ... }`."""
 
     items: tuple[Edge, ...]
     start: int
     end: int
+    by: tuple[str, ...] = ()
+    """The two words after NEXT, the tokens at `start + 1` and `start + 2`."""
+
+    @property
+    def bracket(self) -> int:
+        """The token of its opening brace."""
+        return self.start + 1 + len(self.by)
 
 
 @dataclass(frozen=True, slots=True)

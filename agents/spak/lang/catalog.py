@@ -52,7 +52,9 @@ class ToolEntry:
     arguments: Mapping[str, str] = field(default_factory=dict)
     """What each argument is to the policy: one of USES; `reads=.` is a path with its default, `reads?` one
     that may be left out. Genesis records it, and the facts about a call follow from it. The table of tools
-    takes no tool that leaves one out; entries of older ledgers have none."""
+    takes no tool that leaves one out. A tool from a file says instead what all of its calls may use: the
+    member `secret://`, one `secret://NAME` for each secret, and `https://host:443` with `host=N` for each
+    host, N being the most requests of a call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ outline (structure and names), then what depends on more than one place:
 3. what nothing uses: variables, inputs, heuristics (checks/unused.py)
 4. what decides a task: edges for `fail` that nothing fires, success that nothing checks (checks/outcome.py)
 5. what a variable has no value on: some way through the graph, or all of them (checks/assigned.py)
-6. what PROPOSER evolve needs (checks/evolving.py)
+6. what PROPOSER evolve needs (checks/evolving.py), and the calls of PROPOSER tuner (checks/proposed.py)
 7. the level: what the spec can do against what its LEVEL allows (checks/level.py)
 
 A finding is an error only if no Program can be built or the run would surely not be the one that is written.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from spak.lang import ast
 from spak.lang.catalog import Catalog
-from spak.lang.checks import assigned, axioms, evolving, level, outcome, steps, transitions, unused
+from spak.lang.checks import assigned, axioms, evolving, level, outcome, proposed, steps, transitions, unused
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.outline import Outline
 from spak.lang.outline_builder import outline
@@ -47,6 +47,7 @@ def examine(spec: ast.Spec, catalog: Catalog) -> Outline:
         steps.check_task(made, scope, task)
     steps.check_proposer(made, scope, made.proposer)
     evolving.check_evolving(made)
+    proposed.check_calls(made)
     outcome.check_outcome(made)
     unused.check_unused(made, scope)
     assigned.check_assigned(made, scope, start_of(made))

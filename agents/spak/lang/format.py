@@ -22,6 +22,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from spak.errors import BugError
+from spak.incoming import ended_as
 from spak.lang import ast, settings
 from spak.lang.diagnostics import Diagnostic, Severity
 from spak.lang.limits import MAX_BYTES
@@ -61,7 +62,7 @@ def format_text(text: str | bytes | Parsed, name: str = "") -> Formatted:
         if not shown and isinstance(text, str):
             shown = text  # too large to be read at all
         return Formatted(shown, parsed.diagnostics)
-    made = _Layout(parsed).text()
+    made = ended_as(_Layout(parsed).text(), parsed.text)
     if made == parsed.text:
         return Formatted(made, parsed.diagnostics)
     if len(made.encode()) > MAX_BYTES:
@@ -176,7 +177,7 @@ class _Layout:
                 self.separate(node.args)
             case ast.Next():
                 self.separate(node.items)
-                self.mark(node.start + 1, node.items)
+                self.mark(node.bracket, node.items)
             case ast.Agent() | ast.Task() | ast.SystemModel() | ast.Evaluation():
                 self.join_all(node.items)
                 self.protect(node.items)
@@ -298,7 +299,7 @@ class _Layout:
                     self.open_block(node.start + 1, node.end - 1)
                     self.lines(node.args, depth + 1)
             case ast.Next():
-                if self.opens(node.start + 1, node.end, first, depth, node.items):
+                if self.opens(node.bracket, node.end, first, depth, node.items):
                     self.lines(node.items, depth + 1)
             case ast.Agent() | ast.Task() | ast.SystemModel() | ast.Evaluation():
                 if self.opens(self.bracket(node), node.end, first, depth, node.items):

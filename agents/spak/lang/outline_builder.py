@@ -293,7 +293,8 @@ class _Builder(Keys):
             elif step.kind == "ask" and entry.key not in ASK_KEYS:
                 hint = did_you_mean(entry.key, ASK_KEYS) or f"known: {', '.join(ASK_KEYS)}"
                 message = f"llm step takes no '{entry.key}'; it is left out"
-                self.report.warn("lang.unknown_field", message, hint, entry.start)
+                fix = self.report.replace(entry.start, nearest(entry.key, ASK_KEYS))
+                self.report.warn("lang.unknown_field", message, hint, entry.start, fix)
             else:
                 args.append(self.argument(step, entry, args))
         step.args = tuple(args)

@@ -75,6 +75,24 @@ class Violation:
             "hint": self.hint,
         }
 
+    def sentence(self, what: str) -> str:
+        """What is wrong, in words; `what` is what a member is called there."""
+        name = self.path.removeprefix("/").replace("/", ".")
+        match self.code:
+            case "schema.required":
+                return f"{what} '{self.expected}' is missing" + (f" in {name}" if name else "")
+            case "schema.unknown_member":
+                return f"unknown {what} '{self.received}'"
+            case "schema.type":
+                kinds = self.expected if isinstance(self.expected, str) else " or ".join(self.expected)
+                return f"'{name}' wants {kinds}, not {self.received}"
+            case "schema.minimum" | "schema.min_items" | "schema.min_length":
+                return f"'{name}' is at least {self.expected}, not {self.received}"
+            case "schema.maximum" | "schema.max_items" | "schema.max_length":
+                return f"'{name}' is at most {self.expected}, not {self.received}"
+            case _:
+                return f"'{name}' does not take {self.received}"
+
 
 def violations(schema: Mapping[str, Any], value: Any) -> list[Violation]:
     """Every misfit of the value, at most MAX_VIOLATIONS, in the order of the value."""

@@ -6,10 +6,12 @@ keeps its sets as the bits of whole numbers: 2,000 tasks that each ask about ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TypeVar
 
 from spak.lang.outline import Outline, TaskPlan
 
+Node = TypeVar("Node", bound=Hashable)
 Counts = Callable[[TaskPlan, str], bool]
 """Whether the edge of a task for a trigger counts."""
 
@@ -41,7 +43,7 @@ def below(made: Outline) -> dict[str, int]:
     bits = {name: 1 << index for index, name in enumerate(made.tasks)}
     targets = _targets(made, lambda task, trigger: True)
     found: dict[str, int] = {}
-    for part in _parts(targets):
+    for part in parts(targets):
         inside = 0
         for name in part:
             for target in targets[name]:
@@ -55,7 +57,7 @@ def cycles(made: Outline, counts: Counts) -> Iterator[list[str]]:
     """The strongly connected parts with a cycle, along the edges that count, in order of declaration."""
     order = {name: index for index, name in enumerate(made.tasks)}
     targets = _targets(made, counts)
-    for part in _parts(targets):
+    for part in parts(targets):
         if len(part) > 1 or part[0] in targets[part[0]]:
             yield sorted(part, key=order.__getitem__)
 
@@ -71,15 +73,15 @@ def _targets(made: Outline, counts: Counts) -> dict[str, list[str]]:
     }
 
 
-def _parts(targets: Mapping[str, list[str]]) -> Iterator[list[str]]:
+def parts(targets: Mapping[Node, list[Node]]) -> Iterator[list[Node]]:
     """The strongly connected parts, each after those that it leads to.
 
     Tarjan's algorithm without recursion: a chain of 2,000 tasks is legal.
     """
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    on_stack: set[str] = set()
-    stack: list[str] = []
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    on_stack: set[Node] = set()
+    stack: list[Node] = []
     for root in targets:
         work = [(root, 0)] if root not in index else []
         while work:
@@ -97,7 +99,7 @@ def _parts(targets: Mapping[str, list[str]]) -> Iterator[list[str]]:
                     low[name] = min(low[name], index[other])
             else:
                 if low[name] == index[name]:
-                    part: list[str] = []
+                    part: list[Node] = []
                     while not part or part[-1] != name:
                         part.append(stack.pop())
                     on_stack.difference_update(part)

@@ -143,10 +143,12 @@ def _keywords() -> list[dict[str, Any]]:
     start = rf"{_START}({_any(('START',))})\s*(->|:)?\s*({NAME})"
     check = rf"{_START}({_any(('CHECK',))})\s+({NAME})"
     when = rf"{_START}({_any(('WHEN',))})\s+({NAME})"
+    derived = rf"{_START}({_any(('NEXT',))})\s+({_any(('BY',))})\s+({NAME})(?=\s*(?:\{{|$))"
     return [
         *found,
         _captured(start, "keyword.control", "keyword.operator", "entity.name.function"),
         _captured(when, "keyword.control", "constant.other.trigger"),
+        _captured(derived, "keyword.control", "keyword.control", "support.class"),
         _captured(check, "keyword.control", "support.class"),
         _captured(rf"{_START}({_any(('LEVEL',))})(?=\s+[0-9])", "keyword.control"),
         _captured(rf"{_START}({_any(BLOCKS)})(?=\s*(?:\{{|$))", "keyword.control"),
@@ -158,7 +160,7 @@ def _keywords() -> list[dict[str, Any]]:
 
 def _edges() -> list[dict[str, Any]]:
     """`trigger -> task`."""
-    edge = rf"{_START}({NAME})\s*(->)\s*({NAME})"
+    edge = rf"(?<![\w./-])(/?{NAME})\s*(->)\s*({NAME})"
     return [_captured(edge, "constant.other.trigger", "keyword.operator", "entity.name.function")]
 
 

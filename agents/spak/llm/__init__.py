@@ -1,10 +1,11 @@
-"""Model backends: one file per kind and this table. A backend answers a prompt, or leaves it to a person.
+"""Model backends, one file per kind, and their table. A backend answers a prompt, or leaves it to a person.
 
 `BACKENDS[name]()` makes one without settings, for its entry; `open_backend` makes those that a run uses, with
 the settings of `[llm]`, per role and per task. Client libraries are loaded by the first call, not from here.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from spak.costs.prices import load
 from spak.llm.anthropic_ import Anthropic
@@ -37,12 +38,22 @@ def _bare(make: Callable[[Choice | None], Backend]) -> Callable[[], Backend]:
 BACKENDS: Mapping[str, Callable[[], Backend]] = {name: _bare(make) for name, make in _MAKERS.items()}
 
 
-def open_backend(mode: str, settings: LlmSettings, forced: bool = False) -> Chooser:
-    """The backend that a run uses; `forced` when a flag named it.
+def open_backend(
+    mode: str,
+    settings: LlmSettings,
+    forced: bool = False,
+    own: Mapping[str, Backend] = MappingProxyType({}),
+) -> Chooser:
+    """The backend that a run uses; `forced` when a flag named it, `own` are those of the operator.
 
     Raises: UnavailableError `unavailable.backend`, `llm.key_file`; UsageError `usage.config` for the prices.
     """
-    return Chooser(mode, settings, _MAKERS, load(settings.prices), forced)
+    table = {**{name: _as_made(made) for name, made in own.items()}, **_MAKERS}
+    return Chooser(mode, settings, table, load(settings.prices), forced)
+
+
+def _as_made(made: Backend) -> Callable[[Choice | None], Backend]:
+    return lambda choice: made
 
 
 def redactor(settings: LlmSettings) -> Redactor:

@@ -8,6 +8,8 @@ shortened and without secrets.
 from __future__ import annotations
 
 import json
+import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,8 @@ from spak.llm import address_check
 from spak.llm.retry import MAX_BYTES, Trouble, is_retried, pause
 from spak.llm.settings import LOOPBACK, Choice
 from spak.secrets.redact import Redactor
+
+_ENDS = re.compile(rb"\r\n|\n|\r")
 
 if TYPE_CHECKING:
     import httpx
@@ -181,17 +185,24 @@ def cut(choice: Choice) -> Trouble:
 
 
 async def lines_of(choice: Choice, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a reply without their ends; also the last one, when it has no end."""
-    size, rest = 0, bytearray()
+    """The lines of a reply without their ends; also the last one, when it has no end.
+
+    They end with LF, CRLF or CR alone, and one byte order mark may stand before the first.
+    Source: WHATWG HTML, "Parsing an event stream".
+    """
+    size, rest, marked, returned = 0, bytearray(), True, False
     async for chunk in chunks:
         size += len(chunk)
         if size > MAX_BYTES:
             raise too_large(choice)
-        rest += chunk
-        if b"\n" in chunk:
-            *whole, last = rest.split(b"\n")
+        rest += chunk[1:] if returned and chunk.startswith(b"\n") else chunk
+        returned = chunk.endswith(b"\r") or (returned and not chunk)
+        if marked and (len(rest) >= len(BOM_UTF8) or not BOM_UTF8.startswith(rest)):
+            rest, marked = rest.removeprefix(BOM_UTF8), False
+        if not marked and (b"\n" in chunk or b"\r" in chunk):
+            *whole, last = _ENDS.split(rest)
             for line in whole:
-                yield bytes(line.removesuffix(b"\r"))
+                yield bytes(line)
             rest = bytearray(last)
     if rest:
         yield bytes(rest)

@@ -105,21 +105,25 @@ class OpenAICompatible(HttpBackend):
 
 
 async def _events(choice: Choice, lines: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
-    """The JSON objects of a stream of server-sent events, until `[DONE]` or the end."""
+    """The JSON objects of a stream of server-sent events, until `[DONE]` or the end.
+
+    A field of another name than `data` is passed over, and so is an event without data. An object that stands
+    there as it is, is what servers say that fail. Source: WHATWG HTML, "Interpreting an event stream".
+    """
     data: list[bytes] = []
     async for line in lines:
-        if line.startswith(b"data:"):
-            data.append(line[5:].removeprefix(b" "))
-        elif line.startswith((b":", b"event:", b"id:", b"retry:")):
-            continue
-        elif line.strip():
-            raise http.protocol(choice, "a line that is not an event")
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif line.startswith(b"{"):
+            _object(choice, line)
         if data and (not line or data[-1] == b"[DONE]"):
-            whole = b"\n".join(data)
+            whole = b"\n".join(data).strip()
             data.clear()
-            if whole.strip() == b"[DONE]":
+            if whole == b"[DONE]":
                 return
-            yield _object(choice, whole)
+            if whole:
+                yield _object(choice, whole)
     if data:
         raise http.cut(choice)
 

@@ -228,6 +228,12 @@ def markdown(text: str) -> types.MarkupContent:
     return types.MarkupContent(types.MarkupKind.Markdown, text)
 
 
+def docs_link(section: str) -> str:
+    """The address of a section of the documentation that ships, as a file of this machine."""
+    page, mark, anchor = section.partition("#")
+    return f"{data.path(f'docs/{page}.md').as_uri()}{mark}{anchor}"
+
+
 def locations(document: Document, places: Iterable[Place]) -> list[types.Location]:
     """Places as the protocol has them."""
     return [location(document, place) for place in places]

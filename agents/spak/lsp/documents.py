@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from spak.inputs import read_text
-from spak.kernel.foresee import foresee
+from spak.kernel.foresee import Keys, foresee
 from spak.lang import Parsed, parse
 from spak.lang.catalog import Catalog
 from spak.lang.checks.evolving import check_blocks
@@ -78,7 +78,7 @@ class Document:
         if self._found is None:
             whole = self._resolved(view.parsed)
             above = self.owner.law
-            law = (*check_law(whole, above), *foresee(view.outline, whole, above))
+            law = (*check_law(whole, above), *foresee(view.outline, whole, above, self.owner.approvers))
             folder = self.path.parent if self.path is not None else Path()
             blocks = self._blocks()
             placed = (replace(item, file=str(folder / item.file)) if item.file else item for item in law)
@@ -140,8 +140,8 @@ def _nowhere(name: str) -> None:
 class Documents:
     """The files that a client has open, by address."""
 
-    def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
-        self.catalog, self.law = catalog, law or shipped()
+    def __init__(self, catalog: Catalog, law: Law | None = None, approvers: Keys | None = None) -> None:
+        self.catalog, self.law, self.approvers = catalog, law or shipped(), approvers
         self.encoding = "utf-16"
         self._open: dict[str, Document] = {}
 

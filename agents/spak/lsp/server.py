@@ -19,6 +19,7 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
 from spak import __version__
+from spak.kernel.foresee import Keys
 from spak.lang.catalog import Catalog
 from spak.lang.features import (
     complete,
@@ -65,9 +66,9 @@ class Protocol(LanguageServerProtocol):
 class Server(LanguageServer):
     """The language server: the open documents, and what is published about them."""
 
-    def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
+    def __init__(self, catalog: Catalog, law: Law | None = None, approvers: Keys | None = None) -> None:
         self.catalog = catalog
-        self.documents = Documents(catalog, law)
+        self.documents = Documents(catalog, law, approvers)
         self._waiting: dict[str, tuple[asyncio.TimerHandle, float]] = {}
         """By document: the analysis to come, and when it was first wanted."""
         super().__init__(
@@ -167,9 +168,9 @@ def _ability(found: types.ClientCapabilities, *path: str) -> Any:
     return value
 
 
-def make(catalog: Catalog, law: Law | None = None) -> Server:
+def make(catalog: Catalog, law: Law | None = None, approvers: Keys | None = None) -> Server:
     """A server with every feature registered."""
-    server = Server(catalog, law)
+    server = Server(catalog, law, approvers)
     _register_reading(server)
     _register_names(server)
     _register_actions(server)
@@ -177,10 +178,10 @@ def make(catalog: Catalog, law: Law | None = None) -> Server:
     return server
 
 
-def serve(catalog: Catalog, law: Law, source: int, sink: int) -> int:
+def serve(catalog: Catalog, law: Law, approvers: Keys, source: int, sink: int) -> int:
     """Talk to one client on two file descriptors; the exit code."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)  # its tracebacks are no news for an editor
-    return asyncio.run(Conversation(make(catalog, law).protocol, source, sink).run())
+    return asyncio.run(Conversation(make(catalog, law, approvers).protocol, source, sink).run())
 
 
 def _register_reading(server: Server) -> None:
@@ -205,7 +206,8 @@ def _register_reading(server: Server) -> None:
         found = hover(document.view, document.offset(params.position)) if document is not None else None
         if document is None or found is None:
             return None
-        return types.Hover(answers.markdown(found.markdown), document.range(found.start, found.end))
+        shown = f"{found.markdown}\n\n[Documentation]({answers.docs_link(found.section)})"
+        return types.Hover(answers.markdown(shown), document.range(found.start, found.end))
 
 
 def _register_names(server: Server) -> None:

@@ -5,7 +5,7 @@ gives the changes of all its files, or one refusal with code, line and hint. It 
 nothing and forgives nothing: context must match where the patch says it is. Source: seed 003 section 10.
 """
 
-from spak.patch.apply import apply, read_patch
+from spak.patch.apply import apply, apply_to, read_patch
 from spak.patch.model import Change, FilePatch, Hunk, PatchRefused
 
-__all__ = ["Change", "FilePatch", "Hunk", "PatchRefused", "apply", "read_patch"]
+__all__ = ["Change", "FilePatch", "Hunk", "PatchRefused", "apply", "apply_to", "read_patch"]

@@ -1,17 +1,19 @@
 """Reading a patch and applying it to contents: every file of it, or a refusal.
 
 1. the text is judged as a whole (size, NUL, encoding) and read;
-2. no path may be the target or the source of two files, nor a folder of another;
+2. no path may be the target or the source of two files of one mail or commit, nor a folder of another;
 3. each file is read, its hunks are laid over it exactly where they say, its hashes are compared;
 4. only when all of them fit are the changes returned.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from spak import canon
 from spak.errors import UserError
+from spak.incoming import thought, unfenced, unmarked
 from spak.patch import object as patch_object
 from spak.patch import unified
 from spak.patch.model import (
@@ -30,37 +32,84 @@ from spak.patch.model import (
 
 _COUNTS = ("nowhere", "once", "twice", "more than twice")
 
+_OTHER_FORM = re.compile(r"^(?:\*\*\* .*\n--- |[0-9]+(?:,[0-9]+)?[acd][0-9]+(?:,[0-9]+)?$)", re.M)
+"""A context diff, and one that only has numbers of lines."""
+
 Read = Callable[[str], bytes | None]
 
 
-def read_patch(text: str, as_git: bool = True) -> tuple[FilePatch, ...] | PatchRefused:
-    """The files that the patch would touch, without looking at any of them.
-
-    Without `as_git` it is read as before semantics 3, which refused some forms that git and diff write.
-    """
+def read_patch(text: str) -> tuple[FilePatch, ...] | PatchRefused:
+    """The files that the patch would touch, without looking at any of them."""
     try:
-        return tuple(_read(text, as_git))
+        return tuple(_read(text))
     except Refusal as refusal:
         return refusal.refused
 
 
 def apply(text: str, read: Read) -> tuple[Change, ...] | PatchRefused:
     """The changes in the order of the patch. `read` gives the content at a path, None when nothing is there,
-    and may raise a UserError, which becomes the refusal."""
+    and may raise a UserError, which becomes the refusal.
+
+    Mails and commits are applied one after the other; where that does not fit, the last first, which is how
+    `git log -p` writes them.
+    """
+    refused = None
     try:
-        changes: list[Change] = []
-        total = 0
-        for file in _read(text):
-            changes.extend(_applied(file, read))
-            total += len(changes[-1].after or b"")
-            if total > MAX_TOTAL_BYTES:
-                refuse("too_large", f"the files together have more than {MAX_TOTAL_BYTES} bytes")
-        return tuple(changes)
+        files = _read(text)
+        for series in (files, sorted(files, key=lambda file: -file.part)):
+            try:
+                return _applied_in_turn(series, read)
+            except Refusal as refusal:
+                refused = refused or refusal.refused
+                if not files[-1].part:
+                    break
     except Refusal as refusal:
         return refusal.refused
+    assert refused is not None
+    return refused
 
 
-def _read(text: str, as_git: bool = True) -> list[FilePatch]:
+def apply_to(text: str, content: str) -> str | PatchRefused:
+    """A text under the patch of one file, whatever that is called in it: `diff -u OLD NEW` has two names."""
+    try:
+        files = _read(text, "it")
+        changes = _applied_in_turn(files, lambda path: content.encode())
+    except Refusal as refusal:
+        return refusal.refused
+    return (changes[0].after or b"").decode("utf-8", "replace")
+
+
+def _applied_in_turn(files: Sequence[FilePatch], read: Read) -> tuple[Change, ...]:
+    changes: dict[str, Change] = {}
+    contents: dict[str, bytes | None] = {}
+
+    def current(path: str) -> bytes | None:
+        return contents[path] if path in contents else read(path)
+
+    for file in files:
+        for change in _applied(file, read if file.part == files[0].part else current):
+            contents[change.path] = change.after
+            changes[change.path] = _after(changes.get(change.path), change)
+        if sum(len(after or b"") for after in contents.values()) > MAX_TOTAL_BYTES:
+            refuse("too_large", f"the files together have more than {MAX_TOTAL_BYTES} bytes")
+    return tuple(one for one in changes.values() if (one.before, one.after) != (None, None))
+
+
+def _after(earlier: Change | None, later: Change) -> Change:
+    """What two changes of one path in a row make of it."""
+    if earlier is None:
+        return later
+    return Change(
+        later.path,
+        earlier.before,
+        later.after,
+        earlier.mode if later.mode is None else later.mode,
+        later.source or ("" if later.after is None else earlier.source),
+        earlier.anchored and later.anchored,
+    )
+
+
+def _read(text: str, name: str = "") -> list[FilePatch]:
     if len(text) > MAX_BYTES:
         refuse("too_large", f"a patch of more than {MAX_BYTES} characters", "send it in parts")
     if "\0" in text:
@@ -69,13 +118,17 @@ def _read(text: str, as_git: bool = True) -> list[FilePatch]:
         text.encode()
     except UnicodeEncodeError:
         refuse("text", "a patch with half of a surrogate pair")
-    text = _unfenced(text)
-    is_object = text.lstrip()[:1] in ("{", "[")
-    files = patch_object.parse(text) if is_object else unified.parse(text, as_git)
-    if as_git:
-        _line_lengths(files)
+    text = thought(text)[1]
+    inner = unfenced(text)
+    is_object = unmarked(inner).lstrip()[:1] in ("{", "[")
+    text = unmarked(inner) if is_object else text
+    files = patch_object.parse(text) if is_object else unified.parse(text, name)
+    _line_lengths(files)
     if not files:
-        refuse("empty", "no file is patched here", "send a unified diff or a JSON patch object")
+        if found := _OTHER_FORM.search(text):
+            hint = "write a unified one: diff -u, git diff"
+            refuse("unsupported", "a diff of another form", hint, text.count("\n", 0, found.start()) + 1)
+        refuse("empty", "it changes no file", "send a unified diff or a JSON patch object")
     _disjoint(files)
     return files
 
@@ -93,18 +146,16 @@ def _line_lengths(files: Sequence[FilePatch]) -> None:
             )
 
 
-def _unfenced(text: str) -> str:
-    """The text, a Markdown fence around all of it blanked out so that line numbers stay."""
-    lines = text.rstrip().split("\n")
-    if len(lines) > 2 and lines[0].startswith("```") and lines[-1] == "```":
-        return "\n".join(["", *lines[1:-1], ""])
-    return text
-
-
 def _disjoint(files: Sequence[FilePatch]) -> None:
+    """Within one mail or commit each path is patched once, and none is a file and a folder."""
+    for part in sorted({file.part for file in files}):
+        _apart([file for file in files if file.part == part])
+
+
+def _apart(files: Sequence[FilePatch]) -> None:
     taken: dict[str, FilePatch] = {}
     for file in files:
-        for path in filter(None, (file.path, file.source)):
+        for path in filter(None, (file.path, file.source if file.kind == "rename" else "")):
             if path in taken:
                 refuse("duplicate", f"{path} is patched twice", "put its hunks together", file.line, path)
             taken[path] = file
@@ -145,6 +196,8 @@ def _applied(file: FilePatch, read: Read) -> list[Change]:
     known = bool(file.hashed or file.before_hash)
     if file.kind == "delete":
         return [Change(origin, seen, None, anchored=known)]
+    if file.kind == "copy":
+        return [Change(file.path, None, after, file.mode, origin, known)]
     if file.source:
         gone = Change(origin, seen, None, anchored=known)
         return [gone, Change(file.path, None, after, file.mode, origin, known)]

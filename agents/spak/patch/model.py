@@ -48,7 +48,7 @@ class Change:
     mode: int | None = None
     """0o644 or 0o755 where the patch names one; None keeps it."""
     source: str = ""
-    """The path that it was renamed from, whose mode it keeps."""
+    """The path that it was renamed or copied from, whose mode it keeps."""
     anchored: bool = False
     """Whether the patch itself names hashes of what it changes."""
 
@@ -69,7 +69,7 @@ class FilePatch:
     """What a patch does to one file; hashes are of its content before and after, where it names them."""
 
     path: str
-    kind: Literal["modify", "create", "delete", "rename", "replace"]
+    kind: Literal["modify", "create", "delete", "rename", "copy", "replace"]
     source: str = ""
     mode: int | None = None
     hunks: tuple[Hunk, ...] = ()
@@ -79,6 +79,8 @@ class FilePatch:
     line: int = 0
     hashed: bool = False
     """Each of its hunks, or its whole content, came with a hash."""
+    part: int = 0
+    """Which mail or commit of a series it is in: each is made for what the ones before leave."""
 
 
 class Refusal(Exception):

@@ -7,19 +7,22 @@
     +++ b/src/x.py
     @@ -1,3 +1,4 @@
 
-Text may stand before the first file (a mail, a fence), nothing but empty lines and a mail's signature behind
-it. Lines end with a line feed; a carriage return belongs to the line, unless every line of the patch has one
-(but for the last, which may have been cut). An empty line is one of the context whose blank was stripped,
-also at the end of the text. Runs of older semantics read fewer forms (`as_git`): their policy judged by them.
+Read as git, GNU diff, hg and svn write them: with any prefix of one folder, with times behind the names (that
+of the epoch means that there is no such file), with text before the first file and between files. What looks
+like a line of a hunk and is in none is refused, for a header has counted too few, unless a message stands
+there (a mail, a commit of a log, a fence). Colours are taken off. Lines end with a line feed; a carriage
+return belongs to the line, unless every line of the patch has one (but for the last, which may have been
+cut). An empty line is one of the context whose blank was stripped, also at the end of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from spak.incoming import unmarked
 from spak.patch.model import (
     MAX_FILES,
     MAX_HUNKS,
@@ -31,6 +34,23 @@ from spak.patch.model import (
     refuse,
 )
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+_COLOURED = re.compile(r"^\x1b\[[0-9;]*m(?:diff |--- |@@ )", re.M)
+_MESSAGE = re.compile(
+    r"```|~~~|commit [0-9a-f]{7,64}\b|From [0-9a-f]{40,64} |# HG changeset|changeset: |Property changes on: "
+)
+"""How a text for people begins: until the next file any line may stand there."""
+_BINARY = re.compile(
+    r"(?:Binary files? .+ (?:differ|has changed|matches)|Cannot display: file marked as a binary type\.)\Z"
+)
+_COMBINED = ("diff --cc ", "diff --combined ")
+_EPOCH = re.compile(
+    r"(?:(?P<day>1970-01-01|1969-12-31)|[A-Z][a-z]{2} (?P<month>Jan|Dec) +(?P<number>0?1|31))"
+    r" (?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):00(?:\.0+)?(?: (?P<year>19(?:70|69)))?"
+    r"(?: (?P<sign>[+-])(?P<east>[0-9]{2}):?(?P<past>[0-9]{2}))?\Z"
+)
+_ABSENT = ("(nonexistent)", "(revision 0)")
+"""What svn writes behind the name of a file that is not there."""
 _HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@(?: .*)?\Z")
 _INDEX = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: ([0-9]+))?\Z")
 _ESCAPE = re.compile(r'\\(?:([0-7]{3})|([abtnvfr"\\]))')
@@ -55,7 +75,6 @@ class _Head:
     """The headers of one file, as far as they were read."""
 
     line: int
-    as_git: bool
     git: str = ""
     mode: int | None = None
     created: bool = False
@@ -64,53 +83,77 @@ class _Head:
     rename_to: str = ""
     old: str = ""
     new: str = ""
+    no_old: bool = False
+    no_new: bool = False
+    """Whether what stands behind a name says that there is no such file on that side."""
+    copy_from: str = ""
+    copy_to: str = ""
+    part: int = 0
     before_hash: str = ""
     after_hash: str = ""
     hunks: list[Hunk] = field(default_factory=list)
 
 
-def parse(text: str, as_git: bool = True) -> list[FilePatch]:
-    """The files of the patch in its order; without `as_git` as before semantics 3. Raises: Refusal."""
-    return _Reader(text, as_git).files()
+def parse(text: str, name: str = "") -> list[FilePatch]:
+    """The files of the patch in its order; with `name` each is of that one, whatever it is called there.
+
+    Raises: Refusal.
+    """
+    return _Reader(text, name).files()
 
 
 class _Reader:
-    def __init__(self, text: str, as_git: bool) -> None:
-        self.as_git = as_git
+    def __init__(self, text: str, name: str = "") -> None:
+        self.name = name
+        text = unmarked(text)
+        if _COLOURED.search(text):
+            text = _COLOUR.sub("", text)
         self.lines = text.split("\n")
         if self.lines and self.lines[-1] == "":
             self.lines.pop()
         if self.lines and self._with_returns():
             self.lines = [line.removesuffix("\r") for line in self.lines]
         self.at = 0
+        self.part = 0
 
     def _with_returns(self) -> bool:
         """Whether the carriage returns belong to the patch: every line has one, but for the very last, which
         may have been cut."""
         lines = self.lines
-        if self.as_git and len(lines) > 1 and not lines[-1].endswith("\r"):
+        if len(lines) > 1 and not lines[-1].endswith("\r"):
             lines = lines[:-1]
         return all(line.endswith("\r") for line in lines if line)
 
     def files(self) -> list[FilePatch]:
         files: list[FilePatch] = []
+        message = True
         while self.at < len(self.lines):
             line = self._head_line()
             if line.startswith("diff --git ") or self._opens():
                 files.append(self._file())
+                message = False
                 if len(files) > MAX_FILES:
                     refuse("too_large", f"more than {MAX_FILES} files", line=self.at)
-            elif line.startswith("@@ "):
+            elif line.startswith("@@ ") and (not message or _HUNK.match(line)):
                 refuse("syntax", "a hunk without a file", "write --- and +++ lines before it", self.at + 1)
-            elif files and line and not self._signature():
+            elif line.startswith(_COMBINED):
+                hint = "show a merge against one parent: git show -m --first-parent"
+                refuse("unsupported", "the combined diff of a merge", hint, self.at + 1)
+            elif _BINARY.match(line):
+                refuse("binary", "a file that is binary", "write the file by other means", self.at + 1)
+            elif _MESSAGE.match(line):
+                self.part += bool(files)
+                message = True
+                self.at += 1
+            elif message or not line.startswith(("+", "-", " ", "\\")):
+                self.at += 1
+            elif not self._signature():
                 refuse(
                     "syntax",
                     f"this is no part of a patch: {line[:60]!a}",
                     "check the hunk above: its header must count all of its lines",
                     self.at + 1,
                 )
-            else:
-                self.at += 1
         return files
 
     def _head_line(self) -> str:
@@ -121,24 +164,26 @@ class _Reader:
         return self.lines[self.at].startswith("--- ") and following.startswith("+++ ")
 
     def _signature(self) -> bool:
-        """True at git's mail signature, which ends a patch: `-- ` and a version."""
-        if self.lines[self.at] != "-- " or any(line.strip() for line in self.lines[self.at + 2 :]):
+        """True at git's mail signature, which ends a mail: `-- ` and a version. Passes it."""
+        following = next((line for line in self.lines[self.at + 2 :] if line.strip()), "From ")
+        if self.lines[self.at] != "-- " or not following.startswith("From "):
             return False
-        self.at = len(self.lines)
+        self.at += 2
         return True
 
     # -- one file
 
     def _file(self) -> FilePatch:
-        head = _Head(self.at + 1, self.as_git)
+        head = _Head(self.at + 1, part=self.part)
         if self.lines[self.at].startswith("diff --git "):
             head.git = self._head_line()[len("diff --git ") :]
             self.at += 1
             while self.at < len(self.lines) and self._head_line().startswith(_HEADERS):
                 self._header(head)
         if self.at < len(self.lines) and self._opens():
-            head.old = _name(self._head_line()[4:], self.at + 1, self.as_git)
-            head.new = _name(self.lines[self.at + 1].removesuffix("\r")[4:], self.at + 2, self.as_git)
+            old, new = self._head_line()[4:], self.lines[self.at + 1].removesuffix("\r")[4:]
+            head.old, head.no_old = _name(old, self.at + 1), _is_absent(old)
+            head.new, head.no_new = _name(new, self.at + 2), _is_absent(new)
             self.at += 2
             while self.at < len(self.lines) and self.lines[self.at].startswith(
                 ("before-hash ", "after-hash ")
@@ -150,6 +195,8 @@ class _Reader:
                     refuse("too_large", f"more than {MAX_HUNKS} hunks in a file", line=self.at)
             if not head.hunks:
                 refuse("syntax", "a file without a hunk", "", head.line)
+        if self.name:
+            head = _Head(head.line, old=self.name, new=self.name, hunks=head.hunks)
         return _judged(head)
 
     def _header(self, head: _Head) -> None:
@@ -170,17 +217,19 @@ class _Reader:
             case "after-hash":
                 head.after_hash = checked_hash(value, number)
             case _ if line.startswith("rename from "):
-                head.rename_from = _name(line[12:], number, self.as_git)
+                head.rename_from = _name(line[12:], number)
             case _ if line.startswith("rename to "):
-                head.rename_to = _name(line[10:], number, self.as_git)
+                head.rename_to = _name(line[10:], number)
             case _ if line.startswith("index "):
                 found = _INDEX.match(line)
                 if found is None:
                     refuse("syntax", "a damaged index line", "", number)
                 if found[1] is not None:
                     checked_mode(found[1], number)
-            case _ if line.startswith("copy "):
-                refuse("unsupported", "copies are not read here", "create the file with its content", number)
+            case _ if line.startswith("copy from "):
+                head.copy_from = _name(line[10:], number)
+            case _ if line.startswith("copy to "):
+                head.copy_to = _name(line[8:], number)
             case _ if line.startswith(("Binary", "GIT binary")):
                 refuse("binary", "a binary patch", "write the file by other means", number)
 
@@ -190,7 +239,7 @@ class _Reader:
         number = self.at + 1
         found = _HUNK.match(self._head_line())
         if found is None:
-            refuse("hunk", "a damaged hunk header", "@@ -start,count +start,count @@", number)
+            refuse("hunk", "the header of a hunk is damaged", "@@ -start,count +start,count @@", number)
         numbers = [1 if text is None else int(text[:12]) for text in found.groups()]
         if any(value > _MAX_NUMBER for value in numbers):
             refuse("hunk", "a line number out of range", "", number)
@@ -231,7 +280,7 @@ class _Reader:
         """A line after the end of the text: an empty one of the context, where blanks at the end were cut.
         That the file has it there is compared like any other line."""
         left = olds - len(before), news - len(after)
-        return "" if self.as_git and left[0] == left[1] <= MAX_CUT else "~"
+        return "" if left[0] == left[1] <= MAX_CUT else "~"
 
     def _no_newline(self, before: list[bytes], after: list[bytes]) -> None:
         r"""`\ No newline at end of file` takes the line end from the line above it."""
@@ -252,10 +301,15 @@ class _Reader:
 def _judged(head: _Head) -> FilePatch:
     """The file patch, when all that the headers say about it agrees."""
     old, new = _stripped(head)
-    kind: Literal["modify", "create", "delete", "rename"] = "modify"
-    if head.rename_from or head.rename_to:
-        kind = "rename"
-        if head.created or head.deleted or (old, new) != (head.rename_from, head.rename_to) or old == new:
+    if head.no_old and all(not hunk.before for hunk in head.hunks):
+        old = _NULL
+    elif head.no_new and all(not hunk.after for hunk in head.hunks):
+        new = _NULL
+    kind: Literal["modify", "create", "delete", "rename", "copy"] = "modify"
+    source = (head.rename_from or head.copy_from, head.rename_to or head.copy_to)
+    if any(source):
+        kind = "rename" if head.rename_from or head.rename_to else "copy"
+        if head.created or head.deleted or (old, new) != source or old == new:
             refuse("names", "headers that name different files", "", head.line)
     elif old == _NULL or head.created:
         kind = "create"
@@ -266,50 +320,85 @@ def _judged(head: _Head) -> FilePatch:
         if new not in (_NULL, old) or (head.hunks and new != _NULL):
             refuse("names", "headers that both delete and keep a file", "", head.line)
         new = old
-    elif old != new:
-        refuse(
-            "names",
-            f"two names for one file: {old[:60]!a} and {new[:60]!a}",
-            "a rename needs `rename from` and `rename to`",
-            head.line,
-        )
     if not head.hunks and kind == "modify" and head.mode is None:
         refuse("syntax", "a file without a hunk", "", head.line)
     return FilePatch(
         checked_path(new, head.line),
         kind,
-        checked_path(old, head.line) if kind == "rename" else "",
+        checked_path(old, head.line) if any(source) else "",
         head.mode,
         tuple(head.hunks),
         None,
         head.before_hash,
         head.after_hash,
         head.line,
+        part=head.part,
     )
 
 
 def _stripped(head: _Head) -> tuple[str, str]:
-    """Old and new name without git's `a/` and `b/`; they must agree with the `diff --git` line."""
+    """Old and new name without their prefix, as the headers have them together.
+
+    A prefix is one folder on each side: git's `a/` and `b/`, others that git is set to write, the two folders
+    of `diff -r`. Both names are without one where they are equal. The `diff --git` line, where there is one,
+    names the same two; what stands as `/dev/null` has its name there alone.
+    """
     old, new = head.old, head.new
-    if not old:
-        if head.rename_from and head.rename_to:
-            old, new = "a/" + head.rename_from, "b/" + head.rename_to
-        else:
-            old, new = _git_names(head)
-    named = (_prefixed(old, "a/", new), _prefixed(new, "b/", old))
-    if head.git and named not in _cuts(head):
+    moved = (head.rename_from or head.copy_from, head.rename_to or head.copy_to)
+    pairs: Iterable[tuple[str, str]] = [(old, new)]
+    if head.git:
+        pairs = (cut for cut in _cuts(head) if _fits(cut[0], old) and _fits(cut[1], new))
+    first = None
+    for first in pairs:
+        prefixed = _unprefixed(*first, moved)
+        if prefixed is not None:
+            return (_NULL if old == _NULL else prefixed[0]), (_NULL if new == _NULL else prefixed[1])
+    if first is None:
         refuse("names", "the `diff --git` line names other files", "", head.line)
-    plain_old = old.startswith("a/") or old == _NULL
-    plain_new = new.startswith("b/") or new == _NULL
-    if plain_old and plain_new:
-        old = old if old == _NULL else old[2:]
-        new = new if new == _NULL else new[2:]
-    return old, new
+    if not old:
+        refuse("names", "a `diff --git` line without one name for both sides", "", head.line)
+    hint = "a rename needs `rename from` and `rename to`"
+    return refuse(
+        "names", f"two names for one file: {first[0][:60]!a} and {first[1][:60]!a}", hint, head.line
+    )
 
 
-def _prefixed(name: str, prefix: str, other: str) -> str:
-    """The name as a `diff --git` line writes it, where `/dev/null` stands as the other name."""
-    return prefix + other[2:] if name == _NULL else name
+def _fits(name: str, stands: str) -> bool:
+    """Whether a name of the `diff --git` line may be what stands behind `---` or `+++`, if anything does."""
+    return stands in ("", _NULL, name)
+
+
+def _unprefixed(old: str, new: str, moved: tuple[str, str]) -> tuple[str, str] | None:
+    """Both names without prefix, if they are one file or those that `rename` or `copy` names."""
+    cut_old, cut_new = old.partition("/")[2], new.partition("/")[2]
+    if any(moved):
+        return next((pair for pair in ((cut_old, cut_new), (old, new)) if pair == moved), None)
+    if old == _NULL or new == _NULL:
+        plain = (old == _NULL or old.startswith("a/")) and (new == _NULL or new.startswith("b/"))
+        return (cut_old if old != _NULL else old, cut_new if new != _NULL else new) if plain else (old, new)
+    if old.startswith("a/") and new.startswith("b/") and cut_old == cut_new:
+        return cut_old, cut_new
+    if old == new:
+        return old, new
+    return (cut_old, cut_new) if cut_old and cut_old == cut_new else None
+
+
+def _is_absent(text: str) -> bool:
+    """Whether what stands behind a name says that there is no such file: the moment 0 of 1970 in any zone, as
+    GNU diff -N writes it, or svn's words. A time without a zone counts when it is that moment in some zone.
+    """
+    stamp = text.partition("\t")[2].strip()
+    if stamp in _ABSENT:
+        return True
+    found = _EPOCH.match(stamp)
+    if found is None or not (found["day"] or found["year"]):
+        return False
+    last = found["day"] == "1969-12-31" or found["month"] == "Dec"
+    minutes = int(found["hour"]) * 60 + int(found["minute"]) - (24 * 60 if last else 0)
+    if found["sign"] is None:
+        return abs(minutes) <= 14 * 60
+    east = int(found["east"]) * 60 + int(found["past"])
+    return minutes == (east if found["sign"] == "+" else -east)
 
 
 MAX_NAMES = 2 * 4 * 4096 + 16
@@ -318,29 +407,21 @@ MAX_NAMES = 2 * 4 * 4096 + 16
 
 def _cuts(head: _Head) -> Iterator[tuple[str, str]]:
     """The ways to read the rest of a `diff --git` line as two names."""
-    text, line, as_git = head.git, head.line, head.as_git
-    if as_git and len(text) > MAX_NAMES:
+    text, line = head.git, head.line
+    if len(text) > MAX_NAMES:
         refuse("path", f"a `diff --git` line of more than {MAX_NAMES} characters", "", line)
     for cut in [index for index, sign in enumerate(text) if sign == " "][:200]:
         first, second = text[:cut], text[cut + 1 :]
-        quotes = (_ANY_ESCAPE.sub("", first) if as_git else first).count('"')
+        quotes = _ANY_ESCAPE.sub("", first).count('"')
         if first and second and quotes % 2 == 0:
-            yield _name(first, line, as_git), _name(second, line, as_git)
+            yield _name(first, line), _name(second, line)
 
 
-def _git_names(head: _Head) -> tuple[str, str]:
-    """The names where only the `diff --git` line has them: both the same but for `a/` and `b/`."""
-    for old, new in _cuts(head):
-        if old.startswith("a/") and new.startswith("b/") and old[2:] == new[2:]:
-            return old, new
-    return refuse("names", "a `diff --git` line without one name for both sides", "", head.line)
-
-
-def _name(text: str, line: int, as_git: bool) -> str:
+def _name(text: str, line: int) -> str:
     """A file name of a header: up to a tab, or quoted as git quotes."""
     if not text.startswith('"'):
         return text.split("\t", 1)[0]
-    if as_git and (stamped := _STAMPED.match(text)):
+    if stamped := _STAMPED.match(text):
         text = stamped[0]
     end = len(text.rstrip())
     if end < 2 or text[end - 1] != '"':

@@ -16,9 +16,7 @@ from spak.commandline.world import TOO_MANY, Eyes, Seen
 from spak.errors import UsageError
 
 MAX_LINE = 4 << 20
-__all__ = ["TOOLS", "TOO_MANY", "Action", "Id", "Seen", "World", "id_of", "read_action"]
-
-TOOLS = ("shell", "read_file", "write_file", "delete_file", "http_request", "apply_patch")
+__all__ = ["TOO_MANY", "Action", "Id", "Seen", "World", "id_of", "read_action"]
 
 
 Id = str | int | float | None
@@ -60,57 +58,19 @@ class TextSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """What the command of that index on a line does, as runs up to semantics 5 recorded it."""
-
-    index: int
-    kind: str
-    about: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A path that a command uses, how, and the place that it leads to, likewise."""
-
-    index: int
-    how: str
-    path: str
-    place: str
-
-
-@dataclass(slots=True)
-class Reading:
-    """What such a run recorded of a line. `trouble` is the code and message when it could not be read."""
-
-    deeds: list[Deed] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-    trouble: tuple[str, str] | None = None
-    connections: list[tuple[str, str]] = field(default_factory=list)
-    """Protocol and host of what reaches another machine, as far as a line names them."""
-
-
-@dataclass(frozen=True, slots=True)
 class World(Eyes):
     """What the judge may know besides the action."""
 
-    read: Callable[[str], bytes | None] | None
+    read: Callable[[str], bytes | None] | None = None
     """The content of a file, for a patch; without it a patch is judged by its paths."""
     hosts: frozenset[str] = field(default_factory=frozenset)
     resolve: Callable[[str], tuple[str, ...]] | None = None
     """The addresses of a host's name, none where it has none; without it nobody looked."""
-    line: Callable[[str, str, Mapping[str, str]], Reading | None] | None = None
-    """What a command line would do in a folder with variables, for a law that judges lines by that; None
-    where it is not known. Without it a line is what it starts (spak.commandline.explain)."""
-    git_patches: bool = True
-    """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
-    bare_hosts: bool = True
-    """Whether addresses and short names are read as hosts; a run of older semantics reads none."""
     patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
     """What is in a patch that is given by reference; None where nobody has read it yet."""
     whole: Callable[[Mapping[str, Any]], TextSeen | None] | None = None
     """What is in a text that is given by reference; None where nobody has read it yet. Without it a reference
-    is an object like any other, as in older semantics."""
+    is an object like any other."""
     declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What the entry of each tool says that its arguments are, for tools that are described by that."""
 

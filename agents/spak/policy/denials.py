@@ -37,9 +37,10 @@ PLACES = {
     "/root": "the workspace itself",
     "/control": "one that says what is run: change it with write_file or a patch",
     "/hard_link": "a second name of another file",
-    "/inside": "not made by a build: delete its files one by one",
+    "/inside": "in the workspace, and that no rule permits",
 }
-
+USES = {"redirects": "redirects its output to"}
+"""Uses of a path whose names are no words for people."""
 
 _REACHED = (Name("/loopback"), Name("/private"))
 """Kinds of address that an operator may have reason to permit."""
@@ -156,7 +157,8 @@ def _commit(session: Session, rows: list[Row]) -> str:
 
 
 def _path(action: Any, how: Any, place: Any, path: Any) -> str:
-    return f"it {str(how)[1:]} {path!a}, a path that is {PLACES.get(str(place), str(place)[1:])}"
+    used = str(how)[1:]
+    return f"it {USES.get(used, used)} {path!a}, a path that is {PLACES.get(str(place), str(place)[1:])}"
 
 
 def _host(host: Any) -> str:

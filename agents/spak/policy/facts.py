@@ -49,15 +49,32 @@ def facts(action: Action, world: World, known: Iterable[Fact] = ()) -> list[Fact
     build = _BUILDERS.get(action.tool)
     if build is not None:
         found += build(action if build is _patch else whole, world)
-    elif uses := world.declared.get(action.tool):
+    elif (uses := world.declared.get(action.tool, {})) and SCHEME not in uses:
         found += declared(whole, world, uses)
     else:
-        found += [("unknown_tool", (ACTION,)), *arguments(whole)]
-    found += _secrets(whole)
+        found += [("unknown_tool", (ACTION,)), *arguments(whole), *_connected(whole, world, uses)]
+    found += _secrets(whole, world.declared.get(action.tool, {}))
     return list(dict.fromkeys([*known, *found]))
 
 
-def _secrets(action: Action) -> list[Fact]:
+def _connected(action: Action, world: World, uses: Mapping[str, str]) -> list[Fact]:
+    """The hosts that every call of a tool from a file may send to, as its declaration names them."""
+    found: list[Fact] = [("allowed_host", (host,)) for host in sorted(world.hosts)] if uses else []
+    for name, how in uses.items():
+        url = urls.parse(name, bare_hosts=True)
+        if name.startswith(SCHEME) or isinstance(url, urls.Trouble):
+            continue
+        found += [
+            ("takes", (ACTION, Name("/requests"), int(how.partition("=")[2]))),
+            ("takes", (ACTION, Name("/request_bytes"), _bytes(action))),
+            ("asks_url", (ACTION, url.scheme, url.host, url.port)),
+            ("sends_body", (ACTION,)),
+            *_addresses(url.host, world),
+        ]
+    return found
+
+
+def _secrets(action: Action, uses: Mapping[str, str]) -> list[Fact]:
     """The secrets that the arguments name, and what in them looks like the value of one."""
     found: list[Fact] = []
     for name, value in walk(action.args):
@@ -69,6 +86,8 @@ def _secrets(action: Action) -> list[Fact]:
         else:
             continue
         found += [("names_secret", (ACTION, text(secret), text(name))) for secret in names]
+        if SCHEME in uses and (odd := [secret for secret in names if SCHEME + secret not in uses]):
+            found.append(unreadable("gate.secret", f"{action.tool} does not declare the secret {odd[0]}"))
         if kind:
             found.append(("looks_secret", (ACTION, kind, text(name))))
     return found
@@ -130,7 +149,7 @@ def _request(action: Action, world: World) -> list[Fact]:
     known = {"url", "method", "headers", "max_bytes", "timeout_s"}
     if any(action.args[name] for name in action.args if name not in known):
         found.append(("sends_body", (ACTION,)))
-    url = urls.parse(whole, bare_hosts=world.bare_hosts)
+    url = urls.parse(whole, bare_hosts=True)
     if isinstance(url, urls.Trouble):
         return [*found, ("url_trouble", (ACTION, url.code, text(url.detail)))]
     if urls.is_bare(url.host):
@@ -156,6 +175,11 @@ def _push(action: Action, world: World) -> list[Fact]:
             found.append(("argument", (ACTION, name, text(value))))
         elif isinstance(value, TextSeen):
             found.append(unreadable("gate.args", f"`args.{name}` is too long a text"))
+    listed = action.args.get("runs", ())
+    if isinstance(listed, (list, tuple)) and all(isinstance(path, str) for path in listed):
+        found += [("argument", (ACTION, "runs", text(path))) for path in listed]
+    else:
+        found.append(unreadable("gate.args", "`args.runs` is no list of paths"))
     return [*found, ("sends_body", (ACTION,)), use("tracks", ".", world)]
 
 
@@ -178,7 +202,7 @@ def _patch(action: Action, world: World) -> list[Fact]:
         return [diff]
     try:
         if world.read is None:  # the tool compares the content; here the paths count
-            files = read_patch(diff, world.git_patches)
+            files = read_patch(diff)
             found = files if isinstance(files, PatchRefused) else _named(files)
         else:
             changes = apply(diff, world.read)

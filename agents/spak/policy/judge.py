@@ -90,31 +90,24 @@ def decide(
     known: list[Fact],
     explain: bool = True,
     session: Session | None = None,
-    by_proof: bool = True,
 ) -> Decision:
     """The decision from facts; without `explain` it carries neither proof nor what is missing.
 
-    `session` holds the same facts and what the world answered, where somebody has one. Without `by_proof` the
-    reason is worded as up to semantics 4.
+    `session` holds the same facts and what the world answered, where somebody has one.
     """
     from spak.datalog.explain import prove  # most decisions carry no reasons
     from spak.datalog.why_not import why_not
-    from spak.policy import denials, denials_semantics_4
+    from spak.policy import denials
 
     try:
         session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
-            if not by_proof and not explain:
-                why, code = denials_semantics_4.why_forbidden(session, known)
-                return Decision("deny", why, code=code)
             proof = prove(session, "forbidden", ACTION, last=denials.LAST)
             why, code = denials.why_forbidden(session, proof)
             return Decision("deny", why, None, {"forbidden": proof.to_json()} if explain else None, code)
         if session.holds("permitted", ACTION):
             shown = prove(session, "permitted", ACTION).to_json() if explain else None
             return Decision("allow", "permitted by the policy", shown)
-        if not by_proof and not explain:
-            return Decision("deny", denials_semantics_4.why_denied(session, known), code="policy.denied")
         lacks = why_not(session, "permitted", ACTION)
         why = denials.why_denied(session, lacks)
         return Decision("deny", why, None, lacks.to_json() if explain else None, "policy.denied")

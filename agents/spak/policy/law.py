@@ -106,32 +106,22 @@ def _hash(key: bytes) -> str:
     return compiled(Law.from_json(law), spec, axioms).hash
 
 
-def compiled(
-    law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool = True, keeps_folds: bool = True
-) -> Policy:
-    """The policy of a run; `is_closed` keeps a spec from permitting more than the law (since semantics 3).
-
-    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`; and `policy.fold` for a fold
-    where the run's semantics keep none (before 4).
-    """
+def compiled(law: Law, spec: str, axioms: Mapping[str, str]) -> Policy:
+    """The policy of a run. Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`."""
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
     sources = law.with_guards(own.values())
     if own.keys() & sources.keys():
         raise PolicyError("policy.closed", f"{min(own.keys() & sources.keys())} is a file of the law")
     made = load({**sources, **own})
     wrong = [*_stated(made, {*sources, *own} - {*law.shipped})]
-    if not keeps_folds:
-        message = "runs of these semantics keep no folds"
-        wrong += [Finding("policy.fold", "error", message, fold.place) for fold in made.folds.values()]
-    if is_closed:
-        above = [name for name in sources if not name.startswith(TEAM)]
-        upper, both = replace(law, team={}).sources, law.sources
-        if law.team:
-            wrong += _added(made, upper, {*both} - {*upper} - {*law.team_files}, "team")
-            wrong += _added(made, above, law.team_files, "team")
-        if own:
-            wrong += _added(made, both, {*sources} - {*both}, "spec")
-            wrong += _added(made, list(sources), own, "spec")
+    above = [name for name in sources if not name.startswith(TEAM)]
+    upper, both = replace(law, team={}).sources, law.sources
+    if law.team:
+        wrong += _added(made, upper, {*both} - {*upper} - {*law.team_files}, "team")
+        wrong += _added(made, above, law.team_files, "team")
+    if own:
+        wrong += _added(made, both, {*sources} - {*both}, "spec")
+        wrong += _added(made, list(sources), own, "spec")
     if wrong:
         first = wrong[0]
         raise PolicyError(first.code, f"{first.place}: {first.message}", first.hint, tuple(wrong))

@@ -1,7 +1,7 @@
 """What the runtime states about an action and a run: each predicate, its columns, and of which acts.
 
 Tables for those who reason about laws without a run: what a law may not state itself (spak.policy.law), what
-abstract actions are made of (spak.outer.abstract_actions), what a rule waits for in vain (`never_rows`), and
+abstract actions are made of (spak.evolve.abstract_actions), what a rule waits for in vain (`never_rows`), and
 which secrets it hands to programs (`secrets_to_programs`).
 The facts are made in spak.policy.facts, spak.policy.toolfacts and the kernel; tests hold these tables to it.
 Takes a policy; gives findings.
@@ -29,6 +29,7 @@ def _names(words: str) -> Column:
 ACTS = ("ask", "plan", "check", "validate")
 """What a run does besides calling tools."""
 _BUDGETS = _names("steps tokens elapsed_ms requests request_bytes cost")
+_SIGNALS = _names("success fail timeout plateau metric_improved")
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "act": (None, _names("tool " + " ".join(ACTS))),
     "admin_override": (None, None),
@@ -38,19 +39,21 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "asks_url": (None, None, None, None),
     "at_level": (None,),
     "changed": (None, None, _names("ordinary checks runs secret odd ignored")),
-    "checks_ran": (None, _names("success fail timeout plateau metric_improved")),
-    "checks_ran_on": (None, _names("beginning own"), _names("success fail timeout plateau metric_improved")),
+    "checks_ran": (None, _SIGNALS),
+    "checks_ran_on": (None, _names("beginning own sealed"), _SIGNALS),
     "cut_argument": (None, None),
     "declared_tool": (None,),
     "declares_use": (None, _names("reads edits writes deletes")),
     "dependency_link": (None, None, None),
     "diagnostic": (_names("error warning info panic"), None, None, None, None),
+    "ended": (None, _SIGNALS),
     "entropy": (None, None),
     "event": (None,),
     "host_address": (
         None, None, _names("public private loopback link_local multicast unspecified malformed"),
     ),
     "in_task": (None,),
+    "last_action": (None,),
     "looks_secret": (None, frozenset({"cloud_key", "access_token", "private_key"}), None),
     "missing_path": (None, None),
     "names_path": (None, None),
@@ -58,10 +61,12 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "only_reads": (None, None),
     "patch_trouble": (None, None, None),
     "result": (None, frozenset({"exit", "outcome", "signal", "key", "out", "ms", "tokens", "cost"}), None),
+    "retry_count": (None,),
     "runs_code": (None,),
     "runs_program": (None, None, None),
     "runs_words": (None, None, None),
     "sandboxed": (None, _names("none restricted docker gpu gvisor")),
+    "sealed_checks": (None,),
     "sends_body": (None,),
     "sends_header": (None, None),
     "sets_variable": (None, None, None),
@@ -77,7 +82,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "uses_path": (
         None,
         _names("reads walks edits writes redirects deletes tracks"),
-        _names("inside generated control root git secret hard_link outside refused"),
+        _names("inside control root git secret hard_link outside refused"),
         None,
     ),
     "validator": (None, None),
@@ -88,7 +93,7 @@ OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
 OF_RUN = frozenset(
     """
     in_task at_level declared_tool diagnostic checks_ran checks_ran_on spent allowance held as_strict
-    dependency_link test_coverage entropy
+    sealed_checks dependency_link test_coverage entropy ended last_action retry_count
     """.split()  # noqa: SIM905
 )
 """Predicates that speak of the run: their first column is no action."""
@@ -103,8 +108,9 @@ _URLS = frozenset(
 )
 OF_ENTRY = _FILES | {"declares_use"}
 """Of a tool that is described by what its entry declares of each argument."""
-OF_OTHER = OF_ENTRY | {"argument", "cut_argument"}
-"""Of a tool that is not in STATED: its entry may say what its arguments are, or nothing is known of it."""
+OF_OTHER = OF_ENTRY | _URLS | {"argument", "cut_argument"}
+"""Of a tool that is not in STATED: its entry may say what its arguments are or which hosts it sends to, or
+nothing is known of it."""
 STATED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("/run", "/nsight"), _LINES),
     "/shell": _LINES | {"only_reads"},
@@ -127,7 +133,7 @@ STATED: Mapping[str, frozenset[str]] = {
     "/python_repl": _SECRETS | {"runs_code"},
     "/apply_patch": _FILES | {"patch_trouble"},
     "/http_request": _SECRETS | _URLS | {"sends_header"},
-    "/grep": OF_ENTRY,
+    **dict.fromkeys(("/grep", "/find_symbol", "/references", "/impact", "/search_code"), OF_ENTRY),
     "/recall": _SECRETS | {"argument", "cut_argument"},
 }
 """What can be stated of each act besides."""

@@ -11,12 +11,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from spak import shell
 from spak.commandline import explain, places
 from spak.commandline.readers import Read
 from spak.datalog.values import Fact, Name
 from spak.errors import UserError
-from spak.policy.actions import TOO_MANY, Action, Reading, TextSeen, World
+from spak.policy.actions import TOO_MANY, Action, TextSeen, World
 
 ACTION = Name("/action")
 MAX_TEXT = 400
@@ -203,13 +202,6 @@ def _line(action: Action, asked: str | Sequence[str], world: World) -> list[Fact
         return [folder]
     if not isinstance(env, Mapping) or not all(_variable(name, value) for name, value in env.items()):
         return [unreadable("gate.args", "`args.env` is not an object of variables with texts")]
-    if world.line is not None:
-        return _recorded(
-            world.line(asked if isinstance(asked, str) else shell.join(asked), folder, env),
-            env,
-            folder,
-            world,
-        )
     found = explain.line(asked) if isinstance(asked, str) else explain.words(asked)
     if found.trouble is not None:
         return [unreadable(*found.trouble)]
@@ -265,27 +257,6 @@ def _read_use(how: str, path: str, world: World) -> Fact:
     name_of = posixpath.basename(str(args[3]))
     kept = args[2] == Name("/git") and name_of.startswith(("config", "credentials"))
     return name, (*args[:2], Name("/secret"), args[3]) if kept else args
-
-
-def _recorded(reading: Reading | None, env: Mapping[str, str], folder: str, world: World) -> list[Fact]:
-    """What an earlier law is told of a line, from the reading of it that its run recorded."""
-    if reading is None:
-        return []
-    if reading.trouble is not None:
-        return [unreadable(*reading.trouble)]
-    found: list[Fact] = [("works_in", (ACTION, text(folder)))] if folder else []
-    found += [("sets_variable", (ACTION, text(name), text(value))) for name, value in env.items()]
-    found += [
-        ("command_does", (ACTION, deed.index, Name("/" + deed.kind), text(deed.about), text(deed.why)))
-        for deed in reading.deeds
-    ]
-    if reading.connections:
-        found += [("allowed_host", (host,)) for host in sorted(world.hosts)]
-    found += [("connects", (ACTION, Name("/" + how), text(host))) for how, host in reading.connections]
-    return found + [
-        ("uses_path", (ACTION, Name("/" + item.how), Name("/" + item.place), text(item.path)))
-        for item in reading.uses
-    ]
 
 
 def _library(args: Mapping[str, object]) -> str:

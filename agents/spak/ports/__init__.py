@@ -16,13 +16,16 @@ from spak.ports.models import (
     Prompt,
     Proposer,
     Question,
+    Search,
+    Searching,
     Sized,
     Trial,
 )
+from spak.ports.predicates import Look, Predicate, PredicateEntry
 from spak.ports.redacting import Redacting
 from spak.ports.sandbox import MIB, Child, Heard, Job, Launcher, Limits, Outcome, Quota, Status, Stream
 from spak.ports.tools import Archive, Call, Kept, Tool, Toolchain, ToolResult
-from spak.ports.validators import Ask, Asked, Keeping, MeasureCall, Measurement, Subject, Validator
+from spak.ports.validators import Ask, Asked, Keeping, MeasureCall, Measurement, Sealed, Subject, Validator
 
 __all__ = [
     "MIB",
@@ -45,16 +48,22 @@ __all__ = [
     "Ledger",
     "Ledgers",
     "Limits",
+    "Look",
     "MeasureCall",
     "Measurement",
     "Outcome",
     "PlanRequest",
+    "Predicate",
+    "PredicateEntry",
     "Priced",
     "Prompt",
     "Proposer",
     "Question",
     "Quota",
     "Redacting",
+    "Sealed",
+    "Search",
+    "Searching",
     "Sized",
     "Status",
     "Stream",

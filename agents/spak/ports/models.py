@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from spak.cancel import Cancel
 from spak.kernel.packet import Misfit
 from spak.lang.catalog import NamedEntry, ToolEntry
+from spak.ports.validators import MeasureCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,19 @@ class Candidate:
     """Higher is preferred; ties go to the lower index."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """The point of the parameter space that it stands for, for the history and the table of candidates."""
+    checks: Sequence[Mapping[str, Any]] = ()
+    """Verdicts `{name, ok, code, detail}` that it met; the kernel takes none with one that is not ok."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The end of a proposer's search: candidates, or why there is none."""
+
+    candidates: Sequence[Candidate]
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Its parameters and counts, which decide nothing."""
+    refusal: Mapping[str, Any] | None = None
+    """`{code, message, hint}` and evidence, where there is no candidate; the run ends as refused."""
 
 
 class Proposer(Protocol):
@@ -152,6 +166,17 @@ class Question:
     """How many items, from the first on, stay the same over the questions of a task."""
     max_tokens: int = 0
     """The longest answer; 0 is the backend's configured limit."""
+
+
+@runtime_checkable
+class Searching(Protocol):
+    """A proposer that runs code of the workspace, in the sandbox, to find candidates. Same files, same
+    request, same answer; it writes nothing."""
+
+    entry: NamedEntry
+
+    def search(self, request: PlanRequest, place: MeasureCall) -> Search:
+        """Search. Raises: UserError where it cannot be carried out here and now; Cancelled."""
 
 
 @runtime_checkable

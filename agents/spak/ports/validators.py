@@ -88,6 +88,18 @@ class Validator(Protocol):
         """Measure. Raises: Cancelled within a second of `call.cancel`."""
 
 
+class Sealed(Protocol):
+    """Checks that judge what a run made, once, as its last step, and whose files no run sees."""
+
+    @property
+    def hash(self) -> str:
+        """The name of the checks and their files as they are now. Raises: UserError where they are gone."""
+
+    def measure(self, call: MeasureCall, begun: Path) -> Measurement:
+        """What they say of the workspace; `begun` has the files that the run began with. `hides` is true of
+        paths that they do not see. Raises: Cancelled; UnavailableError where one could not be carried out."""
+
+
 @runtime_checkable
 class Keeping(Protocol):
     """A validator that keeps something, as a started sandbox, from one measurement of a run to the next."""

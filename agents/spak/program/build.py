@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from spak.errors import SpecError
 from spak.lang import Parsed, ast, command, values
-from spak.lang.catalog import Catalog, OnFail, ToolEntry
+from spak.lang.catalog import Catalog, OnFail
 from spak.lang.check import examine
 from spak.lang.checks import axioms
 from spak.lang.checks.level import least_level
@@ -55,16 +55,14 @@ from spak.program.model import (
     Template,
     Value,
 )
-from spak.program.semantics import LATEST, Decisions
 
 
 def compile(  # noqa: A001  the word of the design for this arrow
     spec: ast.Spec | Parsed,
     catalog: Catalog,
     inputs: Mapping[str, Any] | None = None,
-    decides: Decisions = LATEST,
 ) -> Program:
-    """The Program of a spec, as the given semantics decide.
+    """The Program of a spec.
 
     Raises: SpecError `lang.invalid` when a diagnostic is an error (all are in `diagnostics`), `lang.input`
     when an input is missing, unknown or of the wrong type.
@@ -73,10 +71,6 @@ def compile(  # noqa: A001  the word of the design for this arrow
     made = examine(spec, catalog)
     found = in_order([*spec.source.problems, *made.report.found])
     errors = [item for item in found if item.severity == Severity.ERROR]
-    if not decides.bound:
-        errors = [item for item in errors if item.code != "lang.never_bound"]
-    if not decides.no_references:
-        errors = [item for item in errors if item.code != "lang.reference"]
     if not made.tasks and not errors:  # a file to import: fine as it is, and nothing to run
         errors = [item for item in found if item.code == "lang.empty"]
     if errors:
@@ -84,7 +78,7 @@ def compile(  # noqa: A001  the word of the design for this arrow
         where = f"{spec.source.name or 'the spec'}:{first.line}:{first.column}"
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise SpecError("lang.invalid", f"{where}: {first.message}{more}", first.hint, found)
-    return _Compiler(made, _inputs(made, inputs or {}), decides).program()
+    return _Compiler(made, _inputs(made, inputs or {})).program()
 
 
 def sketch(made: Outline) -> Program:
@@ -97,7 +91,7 @@ def sketch(made: Outline) -> Program:
         else declared.default
         for name, declared in made.inputs.items()
     }
-    return _Compiler(made, inputs, LATEST).program()
+    return _Compiler(made, inputs).program()
 
 
 def _inputs(made: Outline, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,10 +118,9 @@ def _inputs(made: Outline, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Compiler:
-    def __init__(self, made: Outline, inputs: Mapping[str, Any], decides: Decisions) -> None:
+    def __init__(self, made: Outline, inputs: Mapping[str, Any]) -> None:
         self.made = made
         self.inputs = inputs
-        self.decides = decides
         self.scope = Scope(made)
         self.source = made.spec.source
 
@@ -181,7 +174,7 @@ class _Compiler:
         return Task(
             name=task.name,
             goal=self.goal(goal.value) if goal is not None else "",
-            tools=tuple(self.tools(task)),
+            tools=tuple(task.tools),
             steps=self.steps(task),
             edges=edges,
             success=self.conditions(task.success),
@@ -192,17 +185,13 @@ class _Compiler:
             line=self.source.line(task.node.start),
         )
 
-    def tools(self, task: TaskPlan) -> Mapping[str, ToolEntry]:
-        """What the task's plans may choose from."""
-        return task.tools if self.decides.step_tools or "TOOLS" in task.settings else task.step_tools
-
     def steps(self, task: TaskPlan) -> tuple[Step, ...]:
         steps = [self.step(step, task) for step in task.steps]
         line = self.source.line(task.node.start)
-        if not task.steps and self.tools(task):
+        if not task.steps and task.tools:
             steps.append(Step(_free("plan", task), "plan", output_var=task.output, on_fail="", line=line))
         steps += [self.step(step, task) for step in task.checks]
-        if self.decides.empty_tasks and task.empty:
+        if task.empty:
             return ()
         if task.success or task.checks or not (steps or task.validator):
             steps.append(Step(_free("check", task), "check", line=line))
@@ -237,7 +226,7 @@ class _Compiler:
         if step.kind == "plan":
             return ""
         given = step.tool.on_fail if step.tool else "stop"
-        return "stop" if given == "continue" and self.decides.exits_decide and not task.judged else given
+        return "stop" if given == "continue" and not task.judged else given
 
     def validate(self, task: TaskPlan, choice: Choice) -> Step:
         schema = choice.entry.schema if choice.entry is not None else {}

@@ -219,6 +219,11 @@ class Task:
         return not self.edges
 
     @property
+    def derived(self) -> bool:
+        """Whether the law derives where its verdicts lead: `NEXT BY next_action`."""
+        return any(trigger.startswith("/") for trigger in self.edges)
+
+    @property
     def judged(self) -> bool:
         """Whether `success:` or a VALIDATOR decides; elsewhere the exits of its tools do."""
         return self.success is not None or any(step.kind == "validate" for step in self.steps)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spak.ports import Asking, Proposer
+from spak.ports import Asking, Proposer, Searching
 from spak.proposers.evolve import Evolve
+from spak.proposers.repair import Repair
 from spak.proposers.tuner import Tuner
 
-PROPOSERS: dict[str, Callable[[], Proposer | Asking]] = {
+PROPOSERS: dict[str, Callable[[], Proposer | Asking | Searching]] = {
     "evolve": Evolve,
+    "repair": Repair,
     "tuner": Tuner,
 }
 

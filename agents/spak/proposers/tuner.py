@@ -5,15 +5,6 @@ calls of that tool, each with one point of the space that was not tried before, 
 was. The answer is a function of the request alone: the history is folded anew each time and every draw is
 seeded by the run's seed and the turn, so a resumed run asks and gets the same. It measures nothing and keeps
 nothing.
-
-    tool        the tool that each candidate calls
-    strategy    bayes (the default of new runs), portfolio, surrogate, climb, random, anneal, tpe
-    args        the arguments of every call; the point is put beside them under `params_key`
-    params_key  `params`; the empty string puts each parameter among the arguments by its own name
-    batch       candidates for each plan, best first (1)
-    better      lower or higher metric (lower)
-    starts      random points before anything clever (6; `random` has no use for it)
-    patience    points without progress before a climb starts again elsewhere (12)
 """
 
 from __future__ import annotations
@@ -23,35 +14,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.cancel import apart
 from spak.errors import UsageError, UserError
 from spak.lang.catalog import NamedEntry
 from spak.ports import Candidate, PlanRequest
 from spak.proposers import space as spaces
+from spak.proposers.fitting import fit
 from spak.proposers.history import Better, observations
 from spak.proposers.strategies import STRATEGIES, Search
 
 DEFAULTS: Mapping[str, Any] = {"strategy": "bayes"}
 """What new runs take where their spec does not say. They record it (spak.runner.searches), so that a run
-keeps the strategy that it began with; Options has what runs took before that was recorded."""
+keeps the strategy that it began with."""
+CODE = "tuner.options"
 MAX_BATCH = 64
 MAX_COUNT = 10_000
 
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "tool": {"type": "string", "minLength": 1},
-        "strategy": {"type": "string", "enum": list(STRATEGIES)},
-        "args": {"type": "object"},
-        "params_key": {"type": "string"},
-        "batch": {"type": "integer", "minimum": 1, "maximum": MAX_BATCH},
-        "better": {"type": "string", "enum": ["lower", "higher"]},
-        "starts": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT},
-        "patience": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT},
+_SCHEMA = parts.members(
+    ["tool"],
+    tool={"description": "The tool that each candidate calls.", "type": "string", "minLength": 1},
+    strategy=parts.choice("How the next point is chosen.", tuple(STRATEGIES), DEFAULTS["strategy"]),
+    args={"description": "Arguments of every call.", "type": "object"},
+    params_key={
+        "description": "The argument that holds the point; empty: each parameter is an argument of its own.",
+        "type": "string",
+        "default": "params",
     },
-    "required": ["tool"],
-    "additionalProperties": False,
-}
+    batch=parts.whole(
+        "Candidates for each plan, best first; the kernel selects the one with the highest score.",
+        1,
+        MAX_BATCH,
+        1,
+    ),
+    better=parts.choice("Whether a lower or a higher metric is better.", ("lower", "higher"), "lower"),
+    starts=parts.whole("Random points before the strategy begins; half of them for bayes.", 1, MAX_COUNT, 6),
+    patience=parts.whole("Points without progress before climb starts again elsewhere.", 1, MAX_COUNT, 12),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Options:
     """The options of PROPOSER tuner."""
 
     tool: str
-    strategy: str = "surrogate"
+    strategy: str = DEFAULTS["strategy"]
     args: Mapping[str, Any] = field(default_factory=dict)
     params_key: str = "params"
     batch: int = 1
@@ -93,8 +92,6 @@ class Tuner:
                     space,
                     seen,
                     tuple(drawn),
-                    request.seed,
-                    request.turn,
                     options.starts,
                     options.patience,
                     rng,
@@ -126,39 +123,17 @@ def parse_options(options: Mapping[str, Any]) -> Options:
 
     Raises: UsageError `tuner.options`.
     """
-    properties: Mapping[str, Mapping[str, Any]] = _SCHEMA["properties"]
-    for name, value in options.items():
-        if name not in properties:
-            raise _error(f"the tuner has no option `{name}`")
-        problem = _problem(properties[name], value)
-        if problem:
-            raise _error(f"`{name}` {problem}")
-    if "tool" not in options:
-        raise _error("the tuner needs the name of the tool that it calls")
+    fit(CODE, _SCHEMA, options)
     found = Options(**options)
     if found.params_key and found.params_key in found.args:
-        raise _error(f"`args` already holds `{found.params_key}`, where the parameters go")
+        raise UsageError(
+            CODE,
+            f"`args` already holds `{found.params_key}`, where the parameters go",
+            "name another params_key",
+        )
     return found
-
-
-def _problem(schema: Mapping[str, Any], value: Any) -> str:
-    match schema["type"]:
-        case "integer" if type(value) is not int or not schema["minimum"] <= value <= schema["maximum"]:
-            return f"is an integer from {schema['minimum']} to {schema['maximum']}"
-        case "object" if not isinstance(value, Mapping):
-            return "is an object"
-        case "string" if not isinstance(value, str) or len(value) < schema.get("minLength", 0):
-            return "is a text"
-        case "string" if value not in schema.get("enum", [value]):
-            return f"is one of {', '.join(schema['enum'])}"
-        case _:
-            return ""
 
 
 def _candidate(options: Options, point: Mapping[str, Any], score: int) -> Candidate:
     args = {**options.args, **({options.params_key: dict(point)} if options.params_key else point)}
     return Candidate(options.tool, args, score, dict(point))
-
-
-def _error(message: str) -> UsageError:
-    return UsageError("tuner.options", message, f"options are {', '.join(_SCHEMA['properties'])}")

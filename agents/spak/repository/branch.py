@@ -2,7 +2,7 @@
 
 Takes the run's bare repository and the top of the user's; gives the branch and what it holds. Nothing of the
 user's settings is obeyed, no hook runs, and the files belong to the owner of the repository. It does not
-decide whether the commits may leave: the caller has asked the door about `changed`.
+decide whether the commits may leave: the caller asks the door's `leaving`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from spak.door import Leaving
 from spak.errors import RunError
-from spak.repository.commits import BASE, MOST_BYTES, SECONDS, TIP, blob_id, git_folder
+from spak.repository.begun import BASE, MOST_BYTES, SECONDS, TIP, git_folder
 from spak.repository.git import Git
+from spak.repository.leaving import Begun, Look, of_commits
+from spak.repository.stream import blob_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,13 @@ def commits(bare: Path) -> Commits:
             _, mode, _, blob, _ = item[1:].decode().split()
             changed[os.fsdecode(next(items))] = blob if mode != "000000" else ""
     return Commits(last, base, changed)
+
+
+def leaving(bare: Path, made: Commits, looked: Look, begun: Begun) -> Leaving:
+    """What the commits let out, of a run that began with those files. Raises: RunError `git.*`,
+    `workspace.object`."""
+    git = Git(bare, time.monotonic() + SECONDS, MOST_BYTES)
+    return of_commits(git, made.base, made.last, looked, begun)
 
 
 def give(bare: Path, top: Path, name: str, made: Commits) -> None:

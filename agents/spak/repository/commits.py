@@ -1,7 +1,6 @@
 """The bare repository of a run: where `git_commit` puts its commits, and what `git_push` sends from.
+How it begins is in spak.repository.begun.
 
-    follow(folder, source)   when a run begins: the user's objects as read-only alternates, the user's HEAD as
-                             the base; nothing of the user's settings is taken but whether modes count
     Commits(...).make(...)   one commit of what differs from the base or from the commit before
     Commits(...).pack(...)   what a commit has and another repository has not
 
@@ -14,30 +13,31 @@ that want a filter are refused by name. Where the workspace was no repository th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from spak.errors import RunError, UsageError
+from spak.door import Leaving, look
+from spak.errors import UsageError
 from spak.repository import ignoring, stream
+from spak.repository.begun import ABOUT, BASE, MOST_BYTES, SECONDS, TIP
 from spak.repository.git import Git
-from spak.repository.stream import LINK, Change, File, Person, Read
+from spak.repository.leaving import Begun, Look, of_commits
+from spak.repository.stream import LINK, PLAIN, PROGRAM, Change, File, Person, Read, blob_id
 from spak.secrets import which
 
-BASE, TIP, MADE = "refs/spak/base", "refs/heads/spak", "refs/spak/made"
-"""The user's HEAD when the run began, the last commit, and one ref for each commit by its call."""
-SECONDS = 120.0
-MOST_BYTES = 4 << 30
-"""Of a file that git writes."""
+MADE = "refs/spak/made"
+"""One ref for each commit, by its call."""
 MAX_COMMITS = 20_000
+AT_ONCE = 64 << 20
+"""Bytes of contents after which those that are read at once are enough."""
 MOST_NAMED = 3
-_ABOUT, _SUBMODULE = "spak.json", "160000"
+_SUBMODULE = "160000"
 
 
 class Secret(Protocol):
@@ -86,67 +86,6 @@ class Pack:
     data: bytes
 
 
-def follow(folder: Path, source: Path) -> None:
-    """Begin the bare repository of a run upon the repository whose top is `source`; nothing where it is none.
-
-    What cannot be used (SHA-256, damage) is noted, and said when something is to be committed.
-    """
-    own = git_folder(source / ".git")
-    if own is None:
-        return
-    about: dict[str, object] = {"file_mode": True}
-    try:
-        _begin_upon(folder, Git(own, time.monotonic() + SECONDS, MOST_BYTES), about)
-    except RunError as error:
-        if error.code == "git.missing":
-            return
-        about["trouble"] = error.message
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _ABOUT).write_text(json.dumps(about))
-
-
-def compares_modes(folder: Path) -> bool:
-    """Whether modes count in the repository that `follow` noted there (core.fileMode)."""
-    try:
-        return bool(json.loads((folder / _ABOUT).read_text()).get("file_mode", True))
-    except (OSError, ValueError):
-        return True
-
-
-def _begin_upon(folder: Path, users: Git, about: dict[str, object]) -> None:
-    asked = ("objects", "shallow", "info/exclude")
-    paths = [word for name in asked for word in ("--git-path", name)]
-    said = users.local("rev-parse", "--path-format=absolute", *paths, "--show-object-format").decode()
-    objects, shallow, exclude, kind = os.fsdecode(said).splitlines()
-    if kind != "sha1" or not Path(objects).is_dir():
-        raise RunError("git.failed", f"its objects are named by {kind}, and SHA-1 is wanted")
-    head = users.local("rev-parse", "--quiet", "--verify", "HEAD^{commit}", accepted=(1,)).decode().strip()
-    mode = users.local("config", "--type=bool", "--get", "core.fileMode", accepted=(1,))
-    about["file_mode"] = mode.strip() != b"false"
-    made = Git(folder, users.ends, MOST_BYTES)
-    made.begin()
-    (folder / "info").mkdir(exist_ok=True)
-    (folder / "objects/info/alternates").write_text(f"{objects}\n")
-    for path, name in ((shallow, "shallow"), (exclude, "info/exclude")):
-        if Path(path).is_file():
-            (folder / name).write_bytes(Path(path).read_bytes())
-    made.local("symbolic-ref", "HEAD", TIP)
-    if head:
-        made.local("update-ref", BASE, head)
-
-
-def git_folder(path: Path) -> Path | None:
-    """The folder that `.git` is or, of a worktree, names; None where there is no repository."""
-    if path.is_dir():
-        return path if (path / "HEAD").exists() else None
-    try:
-        text = path.read_text(errors="surrogateescape")
-    except OSError:
-        return None
-    found = path.parent / text.removeprefix("gitdir:").strip()
-    return found.resolve() if text.startswith("gitdir:") and found.is_dir() else None
-
-
 class Commits:
     """The commits of one run in `folder`; `last` is the call of the last one, as its records have it."""
 
@@ -157,13 +96,15 @@ class Commits:
         files: Callable[[], Files],
         secret: Secret,
         wanted: Callable[[], bool] = lambda: True,
+        looked: Look = look,
     ) -> None:
-        self._folder, self._last, self._files, self._secret, self._wanted = (
+        self._folder, self._last, self._files, self._secret, self._wanted, self._looked = (
             folder,
             last,
             files,
             secret,
             wanted,
+            looked,
         )
 
     @cached_property
@@ -184,7 +125,7 @@ class Commits:
     @cached_property
     def _about(self) -> Mapping[str, object]:
         try:
-            found: dict[str, object] = json.loads((self._folder / _ABOUT).read_text())
+            found: dict[str, object] = json.loads((self._folder / ABOUT).read_text())
         except FileNotFoundError:
             return {}
         return found
@@ -263,7 +204,10 @@ class Commits:
             for path in held
             if path not in ignored and not self._same(files, path, there.get(path))
         ]
-        rows = self._without_filtered(files, rows, there)
+        rows = [
+            replace(row, after=self._with_mode(row.after, there.get(row.path)))
+            for row in self._without_filtered(files, rows, there)
+        ]
         began = self._listed(self._commit_at(BASE)) if there.keys() - files.now.keys() else {}
         rows += [
             Change(path, File(mode, ""), None)
@@ -281,7 +225,7 @@ class Commits:
         return sorted(rows, key=lambda row: os.fsencode(row.path))
 
     def _same(self, files: Files, path: str, there: tuple[str, str] | None) -> bool:
-        """Whether a commit has the file as it is; also where its lines end otherwise and the run did not
+        """Whether a commit has the same file; also where its lines end otherwise and the run did not
         change it, as where git was set to end them as Windows does."""
         if there is None:
             return False
@@ -291,6 +235,12 @@ class Commits:
         if self._id(file, files.read) == digest:
             return True
         return file.mode != LINK and _unix(files.read(file.digest), digest) is not None
+
+    def _with_mode(self, file: File | None, there: tuple[str, str] | None) -> File | None:
+        """The file as it is committed: where modes do not count with the one that the commit before has."""
+        if file is None or file.mode == LINK or self._about.get("file_mode", True):
+            return file
+        return File(PROGRAM if there is not None and there[0] == PROGRAM else PLAIN, file.digest)
 
     def _as_stored(self, files: Files, there: Mapping[str, tuple[str, str]]) -> Read:
         """What the store has of a digest; with the ends of lines that the base has, where the run began with
@@ -376,10 +326,24 @@ class Commits:
 
     # ---- sending -----------------------------------------------------------------------------------
 
-    def pack(self, wanted: str, old: str, known: Sequence[str], most: int) -> Pack:
-        """What `wanted` has and the commits `known` to the other side have not; `old` is where its branch is.
+    def leaving(self, wanted: str, old: str = "") -> Leaving:
+        """What the run's commits up to `wanted` let out, above `old` where that is one of them.
 
-        Raises: UsageError `git_push.*`; RunError `git.*`.
+        Raises: RunError `git.*`, `workspace.object`.
+        """
+        began = self._commit_at(BASE)
+        above = old if old and (not began or self._is_above(old, began)) else began
+        files = None if above else self._files()
+        begun = None if files is None else Begun(files.begun, files.read)
+        return of_commits(self._git, above, wanted, self._looked, begun)
+
+    def pack(
+        self, wanted: str, old: str, known: Sequence[str], most: int, allowed: Collection[str] = ()
+    ) -> Pack:
+        """What `wanted` has and the commits `known` to the other side have not; `old` is where its branch is,
+        `allowed` are paths of class runs that the signer named.
+
+        Raises: UsageError `git_push.*`; RunError `git.*`, `door.*`.
         """
         git, head = self._git, self.head
         listed = b"".join(f"{value}\n".encode() for value in (wanted, old or wanted, *known))
@@ -403,13 +367,14 @@ class Commits:
         if count > MAX_COMMITS:
             raise UsageError("git_push.size", f"{count} commits are new, at most {MAX_COMMITS} can be")
         self._must_be_clean(tips)
+        self.leaving(wanted, old).require(allowed=allowed)
         data = git.local("pack-objects", "--revs", "--stdout", "-q", "--threads=1", given=tips)
         if len(data) > most:
             raise UsageError("git_push.size", f"the pack has {len(data)} bytes, at most {most} are sent")
         return Pack(count, data)
 
     def _is_above(self, commit: str, other: str) -> bool:
-        """Whether a commit is `other` or stands on it."""
+        """Whether a commit is `other` or a descendant."""
         return not self._git.local("rev-list", "--max-count=1", other, "--not", commit, "--")
 
     def _must_be_clean(self, tips: bytes) -> None:
@@ -436,9 +401,26 @@ class Commits:
             yield os.fsdecode(next(items)), new if mode.startswith(("100", "120")) else ""
 
 
-def blobs(git: Git, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """The contents of these hashes. Raises: RunError `git.*`."""
+def blobs(git: Git, wanted: Iterable[str], most: int = MOST_BYTES) -> Iterator[tuple[str, bytes]]:
+    """The contents of these hashes, a few at a time; without those of more bytes and those that the
+    repository lacks (a partial clone). Raises: RunError `git.*`."""
     given = b"".join(f"{blob}\n".encode() for blob in dict.fromkeys(wanted) if blob)
+    rows = git.local("cat-file", "--batch-check", given=given).decode().splitlines() if given else []
+    group: list[str] = []
+    size = 0
+    for row in rows:
+        name, _, *count = row.split()
+        if count and int(count[0]) <= most:
+            group.append(name)
+            size += int(count[0])
+        if size > AT_ONCE:
+            yield from _contents(git, group)
+            group, size = [], 0
+    yield from _contents(git, group)
+
+
+def _contents(git: Git, group: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    given = "".join(f"{blob}\n" for blob in group).encode()
     data = git.local("cat-file", "--batch", given=given) if given else b""
     at = 0
     while at < len(data):
@@ -446,11 +428,6 @@ def blobs(git: Git, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         name, _, size = data[at:end].decode().split()
         at = end + 1 + int(size) + 1
         yield name, data[end + 1 : at - 1]
-
-
-def blob_id(data: bytes) -> str:
-    """git's hash of a file's content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _unix(data: bytes, wanted: str) -> bytes | None:

@@ -19,6 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from resource import (
+    RLIM_INFINITY,
+    RLIMIT_CORE,
+    RLIMIT_CPU,
+    RLIMIT_DATA,
+    RLIMIT_FSIZE,
+    RLIMIT_NOFILE,
+    getrlimit,
+)
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -116,13 +125,10 @@ class Git:
 
     def _line(self, words: Sequence[str], most: int) -> list[str]:
         seconds = max(1, int(self.left_s()) + 1)
-        limits = [
-            f"--fsize={most}",
-            f"--data={MEMORY}",
-            f"--cpu={seconds}",
-            "--core=0",
-            f"--nofile={OPEN_FILES}",
-        ]
+        limits = [f"--{name}={_allowed(number, wanted)}" for name, number, wanted in (
+            ("fsize", RLIMIT_FSIZE, most), ("data", RLIMIT_DATA, MEMORY), ("cpu", RLIMIT_CPU, seconds),
+            ("core", RLIMIT_CORE, 0), ("nofile", RLIMIT_NOFILE, OPEN_FILES),
+        )]  # fmt: skip
         bounded = [WRAPPER, "-k", "1", str(seconds), LIMITER, *limits, "--"] if _bounds() else []
         return [*bounded, "git", *words]
 
@@ -151,8 +157,14 @@ class Git:
             if process.returncode and process.returncode not in accepted:
                 stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - MAX_STDERR))
                 raise self._failed(words, process.returncode, stderr.read().decode(errors="replace"))
+            if stderr.seek(0, os.SEEK_END):
+                stderr.seek(0)
+                self.warned(os.fsdecode(stderr.read(MAX_STDERR)))
             stdout.seek(0)
             return stdout.read()
+
+    def warned(self, text: str) -> None:
+        """Look at what a command that did not fail has said beside its output."""
 
     def _as_owner(self) -> dict[str, Any]:
         if self.owner is None:
@@ -224,6 +236,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             pass
         process.wait()
+
+
+def _allowed(number: int, wanted: int) -> int:
+    """A limit that is not above the one that we have, which may not be raised."""
+    most = getrlimit(number)[1]
+    return wanted if most == RLIM_INFINITY else min(wanted, most)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 It has one commit of the files that the run began with, after the commits of the user's history that the spec
 asks for, and no file of secrets. Jobs may do with it what they like: it is no part of the workspace's tree, a
-commit in it leaves nowhere, and no process outside of the sandbox obeys it. While nothing runs it lies beside
+commit in it leaves nowhere, and no process outside of the sandbox obeys it. While nothing runs it is next to
 the store (`put_aside`), since a person who goes into the folder may have a git that looks around.
 
 `begin` makes it by a stream of files with settings of our own; `ready` says whether it is there. What a job
@@ -22,7 +22,8 @@ from pathlib import Path
 
 from spak.files.disk import Disk
 from spak.repository import stream
-from spak.repository.commits import MOST_BYTES, SECONDS, Secret
+from spak.repository.begun import MOST_BYTES, SECONDS
+from spak.repository.commits import Secret
 from spak.repository.git import Git
 from spak.repository.past import LARGE
 from spak.repository.stream import File, Person, Read
@@ -100,7 +101,7 @@ def ready(workspace: Path, aside: Path) -> bool:
 
 
 def put_aside(workspace: Path, aside: Path, *, ended: bool) -> None:
-    """Take it out of the workspace, for nobody works there; of a run that ended, for good."""
+    """Take it out of the workspace, for nobody works there; of a run that ended, permanently."""
     _remove(aside)
     with suppress(FileNotFoundError):
         (workspace / GIT).rename(aside)

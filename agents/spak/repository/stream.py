@@ -7,6 +7,7 @@ the caller has left out what must not be in a commit.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -48,6 +49,11 @@ class Person:
     at: int
 
 
+def blob_id(data: bytes) -> str:
+    """git's hash of a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 def changes(before: Mapping[str, File], after: Mapping[str, File]) -> list[Change]:
     """What differs, in order of the paths."""
     paths = sorted(before.keys() | after.keys(), key=os.fsencode)
@@ -72,7 +78,7 @@ def write(
     """One commit."""
     begin(stream, ref, parent, person, message)
     later = []
-    for row in rows:  # a folder may stand where a file was
+    for row in rows:  # a folder may replace a file
         if row.after is None:
             stream.write(b"D %s\n" % quoted(row.path))
         else:

@@ -1,17 +1,20 @@
 """Values too long for a record: out into blobs on the way in, back into text on the way out.
 
 `{"$blob": sha, "size": n, "head": text}` stands for a long text, `{"$text": [parts]}` for text with such
-values inside. The kernel carries both untouched.
+values inside. The kernel carries both untouched. `prompt_of` fills them in where a model is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from spak.errors import RunError
-from spak.kernel.rules import INLINE, MAX_FILLED
-from spak.ports import Blobs
+from spak.kernel import packet
+from spak.kernel.rules import INLINE, MAX_FILLED, Rules
+from spak.kernel.state import Effect
+from spak.policy.law import SPEC
+from spak.ports import Blobs, Prompt
 
 MAX_EXPANDED = 2 * MAX_FILLED
 """Bytes of the blobs that one value is expanded with: what the kernel bounds is less."""
@@ -65,3 +68,24 @@ def expand(value: Any, blobs: Blobs) -> Any:
         return value
 
     return expanded(value)
+
+
+def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
+    """The prompt of an ask or a plan, with long values filled in, and what its answer has to fit."""
+    items = tuple(
+        {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], blobs))}
+        for item in effect.items
+    )
+    plan = effect.act == "plan"
+    schema = form_of(effect, rules).schema() if plan else None
+    kind: Literal["ask", "plan"] = "plan" if plan else "ask"
+    step = rules.program.tasks[effect.task].step(effect.step)
+    role = (step.name if step is not None else "") or effect.name
+    return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix, step=effect.step)
+
+
+def form_of(effect: Effect, rules: Rules) -> packet.Form:
+    """What an answer of a plan has to fit. Where the POLICY declares predicates, atoms use no others."""
+    decls = rules.gate.policy.decls
+    verbs = sorted({decl.atom.pred for decl in decls.values() if decl.place.file == SPEC})
+    return packet.form(rules.program, rules.program.tasks[effect.task], rules.catalog, verbs)

@@ -36,7 +36,7 @@ class Reading:
     """A tool that may not write: there is nothing to take."""
 
     def started(self, call: Call) -> Call:
-        """The call as it is: what only reads needs no transaction."""
+        """The call, without a transaction: it only reads."""
         return call
 
     def take(self, body: dict[str, Any]) -> None:

@@ -16,8 +16,8 @@ from spak.policy.law import GUARD, Law, policy_hash
 from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
 
-GUARDS = ("flow",)
-"""Laws of specs/laws that a spec turns on by `guard(/NAME)`."""
+GUARDS = {"flow": "specs/laws/flow.mg", "tdd": "specs/policy/strategies/tdd.mg"}
+"""Shipped laws that stand where a spec asks for them, `guard(/NAME)`: a guard, or the moves of a strategy."""
 
 
 def genesis(
@@ -34,18 +34,19 @@ def genesis(
     law: Law | None = None,
     problems: Mapping[str, str] | None = None,
     searches: Mapping[str, Mapping[str, Any]] | None = None,
+    sealed: str = "",
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
     rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships;
     `problems` are the files that its validators measure by, and `searches` what each task's search begins
-    with (spak.runner.searches).
+    with (spak.runner.searches); `sealed` is the hash of the checks that judge what it made at its end.
 
     Raises: PolicyError when the policy does not load.
     """
     law = shipped() if law is None else law
     rules: dict[str, Any] = {
-        "semantics": SEMANTICS,
+        "kernel": SEMANTICS,
         "spec": spec,
         "policy": {
             **law.to_json(),
@@ -66,6 +67,8 @@ def genesis(
         rules["problems"] = dict(problems)
     if searches:
         rules["searches"] = {task: dict(search) for task, search in searches.items()}
+    if sealed:
+        rules["sealed"] = sealed
     return {"v": FORMAT, "rules": rules, "host": dict(host)}
 
 
@@ -79,7 +82,7 @@ def constitution() -> Mapping[str, str]:
 @cache
 def all_shipped() -> Mapping[str, str]:
     """The constitution, and the files that stand where somebody asks for their guard (`Law.with_guards`)."""
-    files = {f"{GUARD}{name}.mg": data.path(f"specs/laws/{name}.mg") for name in GUARDS}
+    files = {f"{GUARD}{name}.mg": data.path(path) for name, path in GUARDS.items()}
     return {**constitution(), **{name: file.read_text(encoding="utf-8") for name, file in files.items()}}
 
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Literal
 
 from spak.kernel.answer import COMMITS
-from spak.kernel.metric_decision import is_win
+from spak.kernel.metric.decision import is_win
 from spak.ports import Trial
 from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
@@ -132,8 +132,8 @@ class History:
         made._measured = kept["measured"]
         made._skipped = bool(kept["given"])
         made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
-        made._planning = bool(kept.get("planning"))
-        made.committed, made._commits, made._commit = kept.get("committed", ("", False, ""))
+        made._planning = kept["planning"]
+        made.committed, made._commits, made._commit = kept["committed"]
         made.others = OtherPrompts(**kept["others"])
         made._earlier = earlier
         made.origins.before = lambda: made._all().origins

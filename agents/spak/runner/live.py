@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spak.errors import SpakError
+from spak.incoming import CONTROLS, ESCAPE, written_over
 from spak.ports import Redacting
 
 TAIL = 16 << 10
@@ -34,11 +35,7 @@ _CARRIED = 100
 _NAME, _TRIES = b"PRIVATE KEY", 200
 """What each mark holds; so many that are no marks are taken for one."""
 _MARK = re.compile(rb"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]{1,3}[0-~]|[0-OQ-WYZ\\`-~])"
-)
 _ESCAPE_BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]PX^_][^\x07\x1b]{0,2048}\x1b?|[ -/]{0,3})\Z")
-_CONTROLS = {number: None for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"}
 
 
 @dataclass(slots=True)
@@ -191,7 +188,7 @@ class _Source:
     def _plain(self, data: bytes) -> str:
         """Without escapes; one that is not whole is held back."""
         text = self._escape + self._decoder.decode(data)
-        text = _ESCAPE.sub("", text)
+        text = ESCAPE.sub("", text)
         begun = _ESCAPE_BEGUN.search(text, max(0, len(text) - 4096))
         self._escape = text[begun.start() :] if begun is not None else ""
         return text[: begun.start()] if begun is not None else text
@@ -244,8 +241,8 @@ class _Screen:
 
     def put(self, text: str) -> None:
         *whole, line = (self._line + text).split("\n")
-        self._lines += "".join(f"{_over(one)}\n" for one in whole)
-        self._line = _over(line) + ("\r" if line.endswith("\r") else "")
+        self._lines += "".join(f"{written_over(one)}\n" for one in whole)
+        self._line = written_over(line) + ("\r" if line.endswith("\r") else "")
         if len(self._line) > TAIL:
             self._before += _bytes(self._line[:-TAIL])
             self._line = self._line[-TAIL:]
@@ -266,7 +263,7 @@ class _Screen:
         self._before = before
 
     def text(self) -> str:
-        data = (self._lines + _over(self._line)).translate(_CONTROLS).encode("utf-8", "replace")
+        data = (self._lines + written_over(self._line)).translate(CONTROLS).encode("utf-8", "replace")
         before = self._before
         if len(data) > TAIL:
             before += _bytes(data[:-TAIL].decode("utf-8", "replace"))
@@ -283,17 +280,3 @@ def _bytes(text: str) -> int:
     """How many bytes a text stands for, with those that it says were left out."""
     gaps = sum(int(found.replace(",", "")) for found in _GAP.findall(text))
     return len(_GAP.sub("", text).encode("utf-8", "replace")) + gaps
-
-
-def _over(line: str) -> str:
-    """The last state of a line that carriage returns and backspaces wrote over."""
-    line = line.rstrip("\r").rpartition("\r")[2]
-    if "\b" not in line:
-        return line
-    kept: list[str] = []
-    for letter in line:
-        if letter != "\b":
-            kept.append(letter)
-        elif kept:
-            kept.pop()
-    return "".join(kept)

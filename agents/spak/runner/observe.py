@@ -1,4 +1,4 @@
-"""Answering the gate's questions about the world: where paths lead, what patterns match, where hosts are.
+"""Answering the gate's questions about the world: where paths lead, where hosts are.
 
 Takes the questions of an `observe` effect and the workspace; gives the facts of its proposal
 (spak.kernel.observed has the form of both). It opens nothing and decides nothing. Asked twice, it looks
@@ -20,10 +20,10 @@ from spak.files import beneath
 from spak.kernel.observed import TROUBLES, patch_json, seen_json, text_json
 from spak.policy.actions import Seen
 from spak.policy.facts import read_text, read_whole
-from spak.ports import Blobs
+from spak.ports import Blobs, Look
 from spak.runner.blobs import expand
-from spak.tools.observe.code import answers
 from spak.tools.observe.paths import Observer, resolve
+from spak.tools.observe.predicates import PREDICATES, Table, answers
 
 MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""
@@ -34,24 +34,22 @@ def observe(
     workspace: Path,
     blobs: Blobs | None = None,
     cancel: Cancel | None = None,
+    own: Table = PREDICATES,
 ) -> dict[str, Any]:
-    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to. Nothing
-    is permitted to a run whose law asks what a command line would do (`lines`): nobody knows any more.
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to,
+    `own` the operator's predicates.
 
     Raises: Cancelled.
     """
-    if "lines" in questions:
-        return {"trouble": ["policy.observation"]}
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
-        given = answers(rows, workspace, cancel) if rows else []
-    except (UserError, OSError) as error:
-        code = error.code if isinstance(error, UserError) else "world.unreadable"
-        return {"trouble": [code if code in TROUBLES else "policy.observation"]}
+        given = answers(rows, Look(workspace, cancel), own)
+    except UserError as error:
+        code = error.code if error.code in TROUBLES else "policy.observation"
+        return {"trouble": [code, _plain(error.message)]}
     found: dict[str, Any] = {
         "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
-        "globs": [[pattern, list(eyes.spread(pattern))] for pattern in questions.get("globs", ())],
         "hosts": [[host, list(resolve(host, cancel))] for host in questions.get("hosts", ())],
         "rows": [
             [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
@@ -81,7 +79,7 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, Any], str], list[Any]]] = {
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The questions that an observation answered, to ask them again; addresses are pinned instead."""
-    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
+    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "rows") if kind in facts}
 
 
 def unchanged(
@@ -89,13 +87,14 @@ def unchanged(
     workspace: Path,
     clean: Callable[[Any], Any] = lambda seen: seen,
     cancel: Cancel | None = None,
+    own: Table = PREDICATES,
 ) -> bool:
     """Whether the world still is as it was observed; `clean` removes secrets as it did then. Raises:
     Cancelled."""
     questions = questions_of(facts)
     if not questions:
         return True
-    now = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel))))
+    now = canon.loads(canon.dumps(clean(observe(questions, workspace, None, cancel, own))))
     return all(now.get(kind) == facts[kind] for kind in questions)
 
 

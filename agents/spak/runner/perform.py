@@ -4,7 +4,8 @@ One function per kind of effect. Everything here is a proposal: a failure of a t
 whatever a model wrote, is an outcome for the kernel to decide on, never an exception. `side` holds what
 decides nothing (ms, sizes). Only what gives no outcome at all is raised: no answer came over the wire, or
 secrets could not be taken out of a text (`llm.*`), the host's disk is full or fails (`workspace.*`), a
-sandbox is gone. Then nothing is recorded, the workspace is as before, and the effect stays pending.
+sandbox or a tool is gone. Then nothing is recorded, the workspace is as before, and the effect stays
+pending.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from spak import canon, door, tokens
+from spak import canon, tokens
 from spak.cancel import Token, check
 from spak.costs.prices import no_price
 from spak.errors import RunError
+from spak.incoming import as_shown
 from spak.kernel import packet, permit
-from spak.kernel.memory.recollect import Size
+from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
     Archive,
@@ -35,28 +36,25 @@ from spak.ports import (
     Call,
     Heard,
     MeasureCall,
-    Measurement,
     PlanRequest,
     Priced,
     Prompt,
     Redacting,
+    Searching,
     Sized,
     Subject,
 )
 from spak.records import Kind
-from spak.runner import answer_record, changes, faults, measured, plans
-from spak.runner.blobs import expand, keep, shrink
+from spak.runner import answer_record, changes, checks_apart, faults, measured, plans
+from spak.runner.blobs import expand, form_of, keep, prompt_of, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.repositories import Repositories
 from spak.runner.secret_guard import SecretGuard
+from spak.runner.views import own_tests
 from spak.workspace import Workspace
-
-APART = frozenset({"Command", "Linter", "PyTest"})
-"""Validators that are run again on the files of the beginning: they look, and measure nothing."""
-_AS_GOOD = (door.Class.ORDINARY, door.Class.IGNORED)
 
 
 class Proposed(NamedTuple):
@@ -70,27 +68,6 @@ class Proposed(NamedTuple):
 def _changed(effect: Effect) -> Proposed:
     """The world is not what the permission rests on: nothing was done."""
     return Proposed(Kind.ACT, {"of": effect.id, "outcome": "invalid", "code": "policy.changed"})
-
-
-def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
-    """The prompt of an ask or a plan, with long values filled in, and what its answer has to fit."""
-    items = tuple(
-        {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], blobs))}
-        for item in effect.items
-    )
-    plan = effect.act == "plan"
-    schema = _form(effect, rules).schema() if plan else None
-    kind: Literal["ask", "plan"] = "plan" if plan else "ask"
-    step = rules.program.tasks[effect.task].step(effect.step)
-    role = (step.name if step is not None else "") or effect.name
-    return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix, step=effect.step)
-
-
-def _form(effect: Effect, rules: Rules) -> packet.Form:
-    """With the predicates that the spec's own POLICY declares: where it declares any, atoms use no others."""
-    decls = {} if rules.gate is None else rules.gate.policy.decls
-    verbs = sorted({decl.atom.pred for decl in decls.values() if decl.place.file == SPEC})
-    return packet.form(rules.program, rules.program.tasks[effect.task], rules.catalog, verbs)
 
 
 @dataclass(slots=True)
@@ -149,8 +126,8 @@ class Performer:
                 )
             case "observe":
                 questions = effect.args["questions"]
-                seen = observe(questions, self.workspace.directory, self.blobs, self.cancel)
-                seen = self.secret_guard.seen(seen)
+                place, own = self.workspace.directory, self.host.predicates
+                seen = self.secret_guard.seen(observe(questions, place, self.blobs, self.cancel, own))
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(
@@ -162,6 +139,8 @@ class Performer:
                 )
             case "validate":
                 done = faults.done(lambda last: self._validate(effect, last), self.cancel)
+            case "sealed":
+                done = self._sealed(effect)
             case "plan" if effect.cls != "ask":
                 done = self._plan(effect, history)
             case _:
@@ -238,7 +217,7 @@ class Performer:
             return self._called(effect, history, writing, last)
 
     def _called(self, effect: Effect, history: History, step: changes.Step, last: bool) -> Proposed:
-        tool = self.host.tools[effect.name]
+        tool = self.host.tool(effect.name)
         with self.workspace.lock(self.cancel) as lock:
             if not self._unchanged(effect):
                 return _changed(effect)
@@ -265,7 +244,8 @@ class Performer:
                 ))  # fmt: skip
                 result = tool.run(call)
                 faults.look(self.host.launcher, tool.entry.sandboxed, result, call.workspace, last)
-        output = self._clean(result.output.decode("utf-8", "replace"))
+        written = result.output.decode("utf-8", "replace")
+        output = self._clean(as_shown(written) if tool.entry.sandboxed else written)
         if starts and (note := self.repositories.after_job()):
             output += note if not output or output.endswith("\n") else f"\n{note}"
         diagnostics = self._clean(
@@ -297,12 +277,12 @@ class Performer:
 
     def _unchanged(self, effect: Effect) -> bool:
         place = self.workspace.directory
-        return unchanged(effect.observed, place, self.secret_guard.seen, self.cancel)
+        return unchanged(effect.observed, place, self.secret_guard.seen, self.cancel, self.host.predicates)
 
     # ---- validators ------------------------------------------------------------------------------------
 
     def _validate(self, effect: Effect, last: bool) -> Proposed:
-        validator = self.host.validators[effect.name]
+        validator = self.host.validator(effect.name)
         try:
             options = expand(effect.args, self.blobs)
             measured.must_fit(validator.entry, options, effect.args)
@@ -331,7 +311,7 @@ class Performer:
                 limits=self.host.limits,
                 toolchain=self.host.toolchain,
                 seed=effect.seed,
-                rivals={name: self._subject(files) for name, files in effect.rivals.items()},
+                rivals={name: self._rival(files) for name, files in effect.rivals.items()},
                 rule={}
                 if rule is None
                 else {
@@ -349,35 +329,27 @@ class Performer:
                 hides=self.secret_guard.hides,
             )
             measurement = validator.measure(call)
-            again = self._at_beginning(effect, call, measurement)
+            again = checks_apart.at_beginning(self._subject, effect, call, measurement)
         faults.look_at_measurement(measurement, self.workspace.directory, last)
         measurement = self.secret_guard.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         if again is not None:
-            root, other = again
+            root, apart, other = again
             faults.look_at_measurement(other, self.workspace.directory, last)
             other = self.secret_guard.recordable(other)
             kept, _ = measured.recorded(effect.id, other, self.blobs, self._clean)
             body["beginning"] = {"root": root, "status": kept["status"], "checks": kept["checks"]}
+            body["beginning"]["apart"] = self._clean(apart[: own_tests.MOST])
         return Proposed(Kind.ACT, body, {**origin, **side})
 
-    def _at_beginning(
-        self, effect: Effect, call: MeasureCall, seen: Measurement
-    ) -> tuple[str, Measurement] | None:
-        """A check that passed, taken again on the files that the run began with and its ordinary changes:
-        their root and what it says; None where the run changed nothing else, or the validator measures."""
-        passed = seen.status == "checked" and all(one.get("ok") for one in seen.checks)
-        if effect.name not in APART or not passed:
-            return None
-        root = self.workspace.checkout.hold(
-            self.rules.r3, self.workspace.snapshot(), lambda one: one.of in _AS_GOOD
-        )
-        if not root:
-            return None
-        folder = self.workspace.checkout.folder
-        launcher = self.secret_guard.launcher(folder)
-        there = replace(call, workspace=folder, launcher=launcher, heard=None)
-        return root, self.host.validators[effect.name].measure(there)
+    def _sealed(self, effect: Effect) -> Proposed:
+        measurement = checks_apart.sealed(self._subject, effect, self.cancel)
+        body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
+        return Proposed(Kind.ACT, body, side)
+
+    @property
+    def _subject(self) -> checks_apart.Subject:
+        return checks_apart.Subject(self.host, self.workspace, self.secret_guard, self.rules.r3)
 
     def _judge(
         self, effect: Effect, items: Sequence[Asked], schema: Mapping[str, Any], origin: dict[str, Any]
@@ -394,7 +366,7 @@ class Performer:
         origin |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
         return str(self._clean(answer.text))
 
-    def _subject(self, files: Mapping[str, str]) -> Subject:
+    def _rival(self, files: Mapping[str, str]) -> Subject:
         return Subject({role: self.blobs.get(digest) for role, digest in files.items()})
 
     # ---- proposers and models --------------------------------------------------------------------------
@@ -405,7 +377,30 @@ class Performer:
         check(self.cancel)
         if isinstance(proposer, Asking):
             return self._asked(effect, history, proposer, request)
+        if isinstance(proposer, Searching):
+            return self._searched(effect, proposer, request)
         return Proposed(Kind.PLAN, plans.proposed(effect, proposer.propose(request), self.blobs))
+
+    def _searched(self, effect: Effect, proposer: Searching, request: PlanRequest) -> Proposed:
+        """A plan from a search in the workspace, which it cannot write. Raises: UserError, Cancelled."""
+        with ExitStack() as held:
+            lock = held.enter_context(self.workspace.lock(self.cancel))
+            if self.host.launcher is not None:
+                self.repositories.before_job()
+            call = MeasureCall(
+                id=effect.id,
+                validator=effect.name,
+                options={},
+                workspace=self.workspace.directory,
+                launcher=self.secret_guard.launcher(),
+                limits=self.host.limits,
+                toolchain=self.host.toolchain,
+                inherit=(lock,),
+                cancel=self.cancel,
+                hides=self.secret_guard.hides,
+            )
+            found = proposer.search(request, call)
+        return Proposed(Kind.PLAN, self._clean(plans.searched(effect, found, self.blobs)))
 
     def _asked(self, effect: Effect, history: History, proposer: Asking, request: PlanRequest) -> Proposed:
         """A plan from a model's answer to a proposer's question; both are kept with it.
@@ -475,7 +470,7 @@ class Performer:
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
         """A text that should be a plan; what it calls is for the kernel's select to judge."""
-        found = packet.parse(text, _form(effect, self.rules), calls=False)
+        found = plans.read(text, form_of(effect, self.rules))
         body: dict[str, Any]
         if isinstance(found, packet.Misfit):
             return Proposed(Kind.ACT, plans.unusable(effect, text, found, side, self.blobs), side)

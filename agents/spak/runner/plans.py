@@ -5,6 +5,7 @@ Takes an effect and what its run knows; gives a PlanRequest or a record's body. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 from spak.kernel import packet
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.ports import Blobs, Candidate, PlanRequest, Prompt, Question
+from spak.patch import PatchRefused, read_patch
+from spak.ports import Blobs, Candidate, PlanRequest, Prompt, Question, Search
 from spak.runner import searches
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
@@ -71,8 +73,30 @@ def proposed(effect: Effect, candidates: Sequence[Candidate], blobs: Blobs) -> d
             item["score"] = candidate.score
         if candidate.params and candidate.args.get("params") != candidate.params:
             item["params"] = dict(candidate.params)
+        if candidate.checks:
+            item["checks"] = [dict(check) for check in candidate.checks]
         listed.append(item)
     return {"of": effect.id, "by": effect.name, "candidates": shrink(listed, blobs)}
+
+
+def searched(effect: Effect, found: Search, blobs: Blobs) -> dict[str, Any]:
+    """The body of a plan that a search ended with: its candidates, or its refusal."""
+    body = {**proposed(effect, found.candidates, blobs), "search": shrink(dict(found.record), blobs)}
+    if found.refusal is not None:
+        body["refusal"] = shrink(dict(found.refusal), blobs)
+    return body
+
+
+def read(text: str, wanted: packet.Form) -> packet.Answer | packet.Misfit:
+    """The answer that a text is. One that is nothing but a patch is a call of `apply_patch`, where the task
+    has that tool: a person has a diff at hand, and models write one."""
+    found = packet.parse(text, wanted, calls=False)
+    if isinstance(found, packet.Answer) or "apply_patch" not in wanted.tools:
+        return found
+    if isinstance(read_patch(text), PatchRefused):
+        return found
+    call = json.dumps({"tool": "apply_patch", "args": {"patch": text}}, ensure_ascii=False)
+    return packet.parse(call, wanted, calls=False)
 
 
 def unusable(

@@ -8,11 +8,14 @@ before each job that the scratch repository is there. It decides nothing: what i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from spak.cancel import Token
+from spak.door import look
 from spak.errors import RunError
 from spak.kernel.rules import Rules
 from spak.repository import past, scratch
+from spak.repository.begun import compares_modes
 from spak.repository.commits import Commits, Files, Secret
 from spak.repository.git import Git
 from spak.runner.secret_guard import SecretGuard
@@ -29,8 +32,9 @@ class Repositories:
 
     def commits(self, last: str, cancel: Token) -> Commits:
         """The run's commits; `last` is the call of the last one."""
-        place = self._workspace.git.repository
-        return Commits(place, last, self._files, self._secret, lambda: not cancel.is_set())
+        place, guard = self._workspace.git.repository, self._guard()
+        looked = partial(look, holds=guard.holds, shown=guard.host.shown_secrets, modes=compares_modes(place))
+        return Commits(place, last, self._files, self._secret, lambda: not cancel.is_set(), looked)
 
     def before_job(self) -> None:
         """The scratch repository in its place. Raises: RunError `git.*`, `workspace.*`."""

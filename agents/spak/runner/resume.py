@@ -123,7 +123,8 @@ class Comparison:
 
     def problem(self) -> str:
         """Why it is damaged, or nothing. Of records that do not replay nothing is said."""
-        return "" if self._replay.difference is not None else self._problem
+        replayed = self._replay.rules is not None and self._replay.difference is None
+        return self._problem if replayed else ""
 
     def _compared(self, kept: Snapshot, rules: Rules, head: str) -> str:
         try:

@@ -417,7 +417,6 @@ class Run:
     def _proof(self, judged: Judged) -> Mapping[str, Any]:
         """The side note of a permit: the blob of its proof, or of what was missing for it, and whether an
         approval that holds is among its facts."""
-        assert self.rules.gate is not None
         text = self.rules.gate.explanation(judged)
         digest = self._proofs.get(text)
         if digest is None:

@@ -114,7 +114,7 @@ def _fits(name: str, task: Task, found: Earlier) -> None:
         raise _error(f"in the earlier run a {found.better} metric was better in TASK {name}")
     strategy = task.proposing.options.get("strategy", DEFAULTS["strategy"])
     if strategy not in WITH_PRIOR:
-        raise _error(f"the strategy {strategy} of TASK {name} takes no prior; {' and '.join(WITH_PRIOR)} do")
+        raise _error(f"the strategy {strategy} of TASK {name} takes no prior; take {' or '.join(WITH_PRIOR)}")
 
 
 def _listed(name: str, found: Earlier) -> list[dict[str, Any]]:

@@ -148,7 +148,7 @@ class SecretGuard:
 
     def _starts_jobs(self, effect: Effect) -> bool:
         tool = self.host.tools.get(effect.name)
-        return effect.act == "validate" or (
+        return effect.act in ("validate", "sealed") or (
             effect.act == "tool" and tool is not None and tool.entry.sandboxed
         )
 

@@ -42,7 +42,7 @@ class Secrets:
         """
         if not _named(args):
             return dict(args)
-        judged = [item[0] for kind in ("paths", "globs", "hosts") for item in observed.get(kind, ())]
+        judged = [item[0] for kind in ("paths", "hosts") for item in observed.get(kind, ())]
         judged += [use[2] for _, line in observed.get("lines", ()) for use in line.get("uses", ())]
         for text in judged:
             if SECRET_NAME.search(text):

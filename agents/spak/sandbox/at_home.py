@@ -22,16 +22,17 @@ class AtHome:
     def __init__(
         self,
         inner: Launcher,
-        workspaces: Sequence[Path],
+        workspaces: Sequence[Path] | None,
         home: str,
         shown: Sequence[str] = (),
         scratch: Sequence[str] = (),
         masked: Sequence[str] = (),
     ) -> None:
-        """`masked` are the files of secrets in what is shown, its sockets and its pipes."""
+        """`masked` are the files of secrets in what is shown, its sockets and its pipes; without `workspaces`
+        every job has its folder there."""
         self.entry = inner.entry
         self._inner, self._home = inner, home
-        self._workspaces = tuple(place.resolve() for place in workspaces)
+        self._workspaces = None if workspaces is None else tuple(place.resolve() for place in workspaces)
         self._shown, self._scratch, self._masked = tuple(shown), tuple(scratch), tuple(masked)
 
     def probe(self) -> str:
@@ -44,7 +45,7 @@ class AtHome:
         return self._inner.start(self._placed(job), pass_fds, seccomp_extra)
 
     def _placed(self, job: Job) -> Job:
-        if job.workspace.resolve() not in self._workspaces:
+        if self._workspaces is not None and job.workspace.resolve() not in self._workspaces:
             return job
         masked = (*job.masked, *self._masked)
         return replace(job, home=self._home, shown=self._shown, scratch=self._scratch, masked=masked)

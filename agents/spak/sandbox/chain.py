@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,8 +31,10 @@ MASK = "sandbox/masked"
 MOST_MASKS = 200
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache")
-_GATE = ("/bin/sh", "-c", 'echo && read -r _ && exec "$@"', "spak")
-"""Says that it is there, waits for a line, and becomes the job; `spak.sandbox.live` says why."""
+_GATE = "echo && read -r _"
+"""A shell says that it is there, waits for a line, and becomes the job; `spak.sandbox.live` says why."""
+_FOR_A_SHELL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Names of variables that a shell can export."""
 
 _SYSTEM = tuple(Path("/", name) for name in ("usr", "etc", *_MERGED))
 _OURS = frozenset(map(Path, ("/", "/proc", "/dev", "/sys", "/tmp", "/ws", "/usr", "/etc")))
@@ -215,7 +218,32 @@ def command(
     lock = job.inherit[0] if job.inherit else None
     inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, sources, first_process)]
     options = b"".join(os.fsencode(option) + b"\0" for option in inner)  # the last one may be empty
-    return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_GATE, *job.argv]
+    return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_gate(job), *job.argv]
+
+
+def _gate(job: Job) -> tuple[str, ...]:
+    """The shell that becomes the job. It keeps the job's variables under names of ours and exports them when
+    it goes on: `LD_PRELOAD` would otherwise run code of the job before its limits are in force."""
+    kept = list(_kept(job))
+    own = "".join(f' && export {name}="${our}" && unset {our}' for our, name, _ in kept if _exports(name))
+    rest = [our for our, name, _ in kept if not _exports(name)]
+    through = "/usr/bin/env " + "".join(f"-u {our} " for our in rest) + "-- " if rest else ""
+    words = "".join(f'"${our}" ' for our in rest)
+    return ("/bin/sh", "-c", f'{_GATE}{own} && exec {through}{words}"$@"', "spak")
+
+
+def _kept(job: Job) -> Iterator[tuple[str, str, str]]:
+    """The job's variables: the name under which the shell keeps each, its own name, and the value, or for a
+    name that no shell exports the assignment for `env`."""
+    ours = "spak_"
+    while any(name.startswith(ours) for name in job.env):
+        ours += "_"
+    for number, (name, value) in enumerate(job.env.items()):
+        yield f"{ours}{number}", name, value if _exports(name) else f"{name}={value}"
+
+
+def _exports(name: str) -> bool:
+    return _FOR_A_SHELL.fullmatch(name) is not None
 
 
 def _isolation(
@@ -268,7 +296,8 @@ def _sights(job: Job, wiring: Wiring, sources: Sequence[str], first_process: boo
             yield from ("--perms", "0444", "--ro-bind-data", str(notice), f"/ws/{name}")
     yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--chdir", place(job))
-    env = {"PATH": PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
+    env = {"PATH": PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
+    env |= {our: kept for our, _, kept in _kept(job)}
     for name, value in env.items():
         yield from ("--setenv", name, value)
 

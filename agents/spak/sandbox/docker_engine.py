@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from spak.errors import UnavailableError
+from spak.files.disk import short_of
+from spak.files.faults import is_fault
 from spak.ports import MIB
 
 LABEL = "org.spak.owner"
@@ -72,7 +74,8 @@ def engine_errors() -> Iterator[None]:
 def connect() -> Any:
     """The SDK's low-level client of the engine that DOCKER_HOST names, or the usual socket.
 
-    Raises: UnavailableError `unavailable.sandbox`: no SDK, no engine, one that is too old.
+    Raises: UnavailableError `unavailable.sandbox`: no SDK, no engine, one that is too old;
+    `unavailable.host`.
     """
     try:
         import docker
@@ -97,6 +100,8 @@ def connect() -> Any:
             _clients[where] = client
     except EngineError as error:
         reason = str(error).partition("\n")[0][:300]
+        if is_fault(error):
+            raise short_of(f"no Docker engine was asked at {address}: {reason}") from error
         raise UnavailableError(
             "unavailable.sandbox", f"no Docker engine answers at {address}: {reason}", _START
         ) from error

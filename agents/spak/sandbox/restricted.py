@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from spak.errors import BugError, UnavailableError
+from spak.files.disk import short_of
+from spak.files.faults import is_fault
 from spak.files.scratch import Scratch
 from spak.lang.catalog import NamedEntry
 from spak.ports import Child, Job, Limits, Outcome
@@ -243,6 +245,8 @@ def _version(bwrap: str) -> tuple[int, ...]:
     try:
         text = subprocess.run([bwrap, "--version"], capture_output=True, text=True, timeout=20, env={}).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
+        if is_fault(error):
+            raise short_of(f"{bwrap} did not start: {error}") from error
         raise UnavailableError("unavailable.sandbox", f"{bwrap} does not start: {error}", _INSTALL) from error
     version = tuple(map(int, re.findall(r"\d+", text)))
     if version < _LEAST:

@@ -63,7 +63,7 @@ _NO_VALUE = (
 _SIZES = r"(?:[mM]\d{1,3}[nN]\d{1,3}[kK]\d{1,3}|(?:bf|tf|fp?|u?int|[iu])?\d{1,4}(?:x\d{1,4}){1,3})"
 _PLAIN = r"(?:[a-z]{1,16}|[A-Z][a-z]{1,15}|[A-Z]{1,16})"
 _OF_KERNELS = rf"(?:{_PLAIN}[-_.])*{_SIZES}(?:[-_.](?:{_PLAIN}|{_SIZES}))*\z"
-"""Words and sizes of kernels alone, as in `loop-unroll-4x2`, `m16n8k16` and `vectorize_f32x4`."""
+"""Nothing but words and sizes of kernels, as in `loop-unroll-4x2`, `m16n8k16` and `vectorize_f32x4`."""
 
 
 @cache
@@ -101,7 +101,7 @@ def found_in(data: bytes, telling: bool = False, *, code: bool = False) -> froze
 
 
 def _unpacked(data: bytes) -> bytes:
-    """The beginning of what is packed (gzip, bzip2, xz); else the bytes as they are."""
+    """The beginning of what is packed (gzip, bzip2, xz); else the bytes unchanged."""
     try:
         if data[:2] == b"\x1f\x8b":
             return zlib.decompressobj(31).decompress(data, MAX_BYTES)

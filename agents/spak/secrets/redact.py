@@ -1,11 +1,11 @@
 """Secrets taken out of texts before anything is hashed, stored or shown.
 
 Takes the secrets that are configured and knows the shapes of well-known tokens and PEM blocks; gives the same
-text or JSON value with `[redacted:WHAT]` in their place. A secret is found as it is, percent-encoded, with
+text or JSON value with `[redacted:WHAT]` in their place. A secret is found unchanged, percent-encoded, with
 the escapes of JSON, in hex and in base64; what a program makes of it in another way is not found. The same
 value gives the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
-and the caller stores nothing. A password without a known shape is found if it is configured, or stands in a
+and the caller stores nothing. A password without a known shape is found if it is configured, or is in a
 file of secrets whose values were given (`knowing`).
 """
 
@@ -27,7 +27,7 @@ from spak.secrets.secret import Secret
 
 _ROUNDS = 4
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
-"""What every encoder leaves as it is."""
+"""What every encoder leaves unchanged."""
 _LEFT_BY_ENCODERS = ("", "/", "!'()*", "!'()*/:@&=+$,;?#", "!'()*/:@&=+$,;?#[]%")
 """Signs that encoders of addresses leave: of a part, of a path, encodeURIComponent, encodeURI, of a whole."""
 _ESCAPES = re.compile(r"%[0-9A-F]{2}")
@@ -88,7 +88,7 @@ _UNDER_WAY = re.compile(
 """The end of a text that may go on as a shape with white space in it."""
 
 _WORD = r"(?:\b|\x1b\[[0-9;]{0,40}m)"
-"""Where a word begins: behind a colour too, whose last letter would be one of the word's."""
+"""Where a word begins: after a colour too, whose last letter would be one of the word's."""
 
 _SHAPES = re2.compile(
     "|".join(
@@ -156,7 +156,7 @@ class Redactor:
         raise _failed("a secret is still there")
 
     def _known(self, text: str) -> re.Pattern[str] | None:
-        """What finds the forms that stand in the text; None where none does, nearly always and fast."""
+        """What finds the forms in the text; None where there are none, nearly always and fast."""
         if not self._groups:
             return None
         data = text.encode("utf-8", "surrogatepass")
@@ -165,7 +165,7 @@ class Redactor:
         return _any_of(there) if there else None
 
     def holds(self, data: bytes) -> bool:
-        """Whether a known secret stands in bytes of any kind, in one of the ways that it may be written."""
+        """Whether bytes of any kind hold a known secret, in one of the ways that it may be written."""
         return any(finder.search(data) for finder, _ in self._groups)
 
     def value(self, value: Any) -> Any:
@@ -321,7 +321,7 @@ _LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How a secret may be written: as it is, with its signs percent-encoded or escaped, in hex, base64."""
+    """How a secret may be written: unchanged, with its signs percent-encoded or escaped, in hex, base64."""
     data = secret.encode()
     yield secret
     if not _UNRESERVED.fullmatch(secret):
@@ -330,7 +330,7 @@ def _forms(secret: str) -> Iterable[str]:
     yield data.hex().upper()
     if len(data) >= 8:
         for offset in range(3):
-            # What of the base64 text depends on the secret alone, wherever it starts in the encoded bytes.
+            # What of the base64 text depends only on the secret, wherever it starts in the encoded bytes.
             encoded = b64encode(bytes(offset) + data).decode().rstrip("=")
             whole = encoded[(0, 2, 3)[offset] : None if (offset + len(data)) % 3 == 0 else -1]
             yield whole

@@ -1,8 +1,8 @@
-"""The values that stand in a file of secrets, so that they can be kept out of records.
+"""The values in a file of secrets, so that they can be kept out of records.
 
 Takes the name and the bytes of such a file; gives texts. Read are lines `KEY=VALUE` and `key: value`, the
 texts and long numbers of JSON and TOML, netrc's words, passwords within URLs, the lines of private
-keys, and any line else as it is. It rather finds too much than too little, but for plain words under a name
+keys, and any other line unchanged. It rather finds too much than too little, but for plain words under a name
 that promises no secret (`is_ordinary`); what is too short is the redactor's to leave (spak.secrets.redact).
 """
 
@@ -132,7 +132,7 @@ def _split(line: str) -> Pair:
 
 
 def _plain(key: str, value: str) -> Iterator[Pair]:
-    """A value as it is written and as it is meant."""
+    """A value as written and as parsed."""
     first = value[:1]
     if first in ("'", '"'):
         end = value.find(first, 1)
@@ -159,7 +159,7 @@ def _unescaped(text: str) -> str:
 
 
 def _document(name: str, text: str) -> Any:
-    """What JSON or TOML makes of it; None where it is none, and its lines count."""
+    """The values of JSON or TOML; None for other texts, whose lines count."""
     low = name.lower()
     try:
         if low.endswith(".toml") or low.rpartition("/")[2] in ("credentials", "config"):

@@ -59,7 +59,7 @@ telling = lru_cache(1 << 16)(_fits(LISTS.pattern("contents", "telling").pattern)
 NO_SECRETS_BELOW = LISTS.names("contents", "no_secrets_below")
 """Folders below which contents make no file one of secrets."""
 may_be_public = _fits(_with_copies(r".*\.pem"))
-"""Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
+"""Whether a file of that name holds no secret where it has only certificates or public keys."""
 _is_secret_below = _fits(_SECRET_BELOW)
 
 

@@ -19,7 +19,7 @@ from spak.shell.line import (
     Word,
 )
 from spak.shell.read import parse
-from spak.shell.words import argv, join, quote
+from spak.shell.words import argv
 
 __all__ = [
     "Arithmetic",
@@ -33,7 +33,5 @@ __all__ = [
     "Variable",
     "Word",
     "argv",
-    "join",
     "parse",
-    "quote",
 ]

@@ -1,15 +1,10 @@
-"""Command lines of one simple command: to arguments, and back with POSIX quoting."""
+"""Command lines of one simple command, to arguments."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 from spak.errors import UsageError
 from spak.shell.cursor import short
-from spak.shell.read import KEYWORDS, parse
-
-_NEEDS_QUOTES = re.compile(r"[^A-Za-z0-9_@%+:,./-]")
+from spak.shell.read import parse
 
 
 def argv(text: str) -> tuple[str, ...]:
@@ -49,15 +44,3 @@ def argv(text: str) -> tuple[str, ...]:
             )
         values.append(value)
     return tuple(values)
-
-
-def quote(word: str) -> str:
-    """The word as one word of a POSIX shell, wherever it stands in a line."""
-    if word and word not in KEYWORDS and not _NEEDS_QUOTES.search(word):
-        return word
-    return "'" + word.replace("'", "'\"'\"'") + "'"
-
-
-def join(words: Iterable[str]) -> str:
-    """The line that `argv` reads back as the same words."""
-    return " ".join(quote(word) for word in words)

@@ -3,9 +3,9 @@
 cache     the file: header, rows, reading, writing, and whether it still fits its problem
 measure   measures every point of a space into a cache, and continues where an earlier process stopped
 
-A search can be replayed on a cache: what a strategy proposes is looked up instead of compiled and timed.
+Strategies are compared on such files by bench/space_replay.py: what one proposes is looked up.
 """
 
-from spak.spaces.cache import Cache, Header, Row, read, stale, write
+from spak.spaces.cache import Cache, Header, Row, read, write
 
-__all__ = ["Cache", "Header", "Row", "read", "stale", "write"]
+__all__ = ["Cache", "Header", "Row", "read", "write"]

@@ -159,15 +159,6 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
     aside.rename(path)
 
 
-def stale(header: Header, problem: bytes, template: bytes) -> list[str]:
-    """What has changed since the measuring, each in a sentence; empty while the cache fits both files."""
-    found = []
-    for what, was, now in (("problem", header.problem, problem), ("template", header.template, template)):
-        if Source.of(was.name, now) != was:
-            found.append(f"the {what} {was.name} is not the one that was measured: its SHA-256 differs")
-    return found
-
-
 def head_line(header: Header) -> str:
     """The header as a line of the file."""
     return _line({"format": FORMAT, **asdict(header)})

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spak import patch
+from spak import schema_parts as parts
 from spak.errors import RunError, UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
@@ -21,7 +22,6 @@ from spak.patch import Change, PatchRefused
 from spak.paths import normalise
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import object_of
 
 
 class ApplyPatch:
@@ -31,22 +31,14 @@ class ApplyPatch:
         name="apply_patch",
         version=1,
         summary="Applies a unified diff or a JSON patch object exactly; refused, it changes nothing.",
-        schema=object_of(
-            {
-                "patch": {
-                    "description": "A unified diff, or a JSON patch object with content hashes.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 1 << 20,
-                },
-                "protect": {
-                    "description": "Files and folders that the patch may not touch, by their paths.",
-                    "type": "array",
-                    "maxItems": 256,
-                    "items": {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^*?]+$"},
-                },
-            },
-            required=("patch",),
+        schema=parts.members(
+            ["patch"],
+            patch=parts.text("A unified diff, or a JSON patch object with content hashes.", 1 << 20),
+            protect=parts.listed(
+                "Files and folders that the patch may not touch, by their paths.",
+                {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^*?]+$"},
+                256,
+            ),
         ),
         on_fail="retry",
         sandboxed=False,
@@ -140,10 +132,15 @@ def _modes(call: Call, changes: tuple[Change, ...]) -> tuple[dict[str, int | Non
         places[change.path] = "/".join(parts)
         modes[change.path] = change.mode
         if change.source and change.mode is None:
-            modes[change.path] = modes[change.source]
+            copied = change.source not in modes
+            modes[change.path] = _mode(_looked(call, change.source)[0]) if copied else modes[change.source]
         if change.after is None and status is not None:
-            modes[change.path] = stat.S_IMODE(status) & 0o777
+            modes[change.path] = _mode(status)
     return modes, places
+
+
+def _mode(status: int | None) -> int | None:
+    return None if status is None else stat.S_IMODE(status) & 0o777
 
 
 def _looked(call: Call, path: str) -> tuple[int | None, tuple[str, ...], bool]:

@@ -13,12 +13,12 @@ import posixpath
 from typing import Any
 
 from spak import paths
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import clang, gcc, inside, results
-from spak.tools.argument_schemas import PATH, TIMEOUT, object_of
 
 MARK = "// spak-flags:"
 COMPILER_MARK = "// spak-compiler:"
@@ -40,40 +40,27 @@ class Cc:
         name="cc",
         version=1,
         summary="Compiles one C or C++ file of the workspace with gcc or clang in the sandbox.",
-        schema=object_of(
-            {
-                "source": PATH,
-                "output": {**PATH, "description": "Where the result goes; else beside the source."},
-                "flags": {
-                    "description": "Compiler flags: optimisation, machine, warnings, macros, libraries.",
-                    "type": "array",
-                    "maxItems": 64,
-                    "items": {"type": "string", "maxLength": 256, "pattern": gcc.FLAG},
-                },
-                "defines": {
-                    "description": "Macros by name.",
-                    "type": "object",
-                    "additionalProperties": {
-                        "type": ["string", "number", "boolean"],
-                        "maxLength": 1024,
-                    },
-                },
-                "shared": {
-                    "description": "A shared library (default) or a program.",
-                    "type": "boolean",
-                    "default": True,
-                },
-                "lang": {"type": "string", "enum": ["c", "c++"], "default": "c"},
-                "compiler": {"type": "string", "enum": ["gcc", "clang"], "default": "gcc"},
-                "flags_from_source": {
-                    "description": f"Also take the flags of the line `{MARK} ...`, and the compiler of "
-                    f"`{COMPILER_MARK} ...`, at the top of the source.",
-                    "type": "boolean",
-                    "default": False,
-                },
-                "timeout_s": TIMEOUT,
-            },
-            required=("source",),
+        schema=parts.members(
+            ["source"],
+            source=parts.path(),
+            output=parts.path("Where the result goes; else beside the source."),
+            flags=parts.listed(
+                "Compiler flags: optimisation, machine, warnings, macros, libraries.",
+                {"type": "string", "maxLength": 256, "pattern": gcc.FLAG},
+                64,
+            ),
+            defines=parts.mapping(
+                "Macros by name.", {"type": ["string", "number", "boolean"], "maxLength": 1024}
+            ),
+            shared=parts.flag("A shared library (default) or a program.", True),
+            lang=parts.choice("The language of the source; c++ needs g++ or clang++.", ("c", "c++"), "c"),
+            compiler=parts.choice("The compiler.", ("gcc", "clang"), "gcc"),
+            flags_from_source=parts.flag(
+                f"Also take the flags of the line `{MARK} ...`, and the compiler of "
+                f"`{COMPILER_MARK} ...`, at the top of the source.",
+                False,
+            ),
+            timeout_s=parts.TIMEOUT,
         ),
         arguments={
             "source": "reads",

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import time
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ToolEntry
 from spak.paths import join, normalise
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import TIMEOUT, object_of
 
 AUTHOR = "SPAK <spak@localhost>"
 SHOWN = 200
@@ -30,37 +30,18 @@ class GitCommit:
         name="git_commit",
         version=1,
         summary="Commits the workspace's changes in the run's own git repository.",
-        schema=object_of(
-            {
-                "message": {
-                    "description": "The commit message, as it will stand there.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 65536,
-                },
-                "paths": {
-                    "description": "What changed, by files and folders; left out, all that changed.",
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": 256,
-                    "items": {"type": "string", "minLength": 1, "maxLength": 4095},
-                },
-                "author": {
-                    "description": "Who commits: Name <mail>.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 405,
-                    "default": AUTHOR,
-                },
-                "time": {
-                    "description": "The commit's time in Unix seconds (UTC); left out, now.",
-                    "type": "integer",
-                    "minimum": 0,
-                    "maximum": 4102444799,
-                },
-                "timeout_s": TIMEOUT,
-            },
-            required=("message",),
+        schema=parts.members(
+            ["message"],
+            message=parts.text("The commit message, as it will stand there.", 65536),
+            paths=parts.listed(
+                "What changed, by files and folders; left out, all that changed.",
+                {"type": "string", "minLength": 1, "maxLength": 4095},
+                256,
+                1,
+            ),
+            author=parts.text("Who commits: Name <mail>.", 405, default=AUTHOR),
+            time=parts.whole("The commit's time in Unix seconds (UTC); left out, now.", 0, 4102444799),
+            timeout_s=parts.TIMEOUT,
         ),
         sandboxed=False,
         arguments={
@@ -77,7 +58,8 @@ class GitCommit:
 
 
 def _commit(call: Call) -> ToolResult:
-    from spak.repository.commits import SECONDS, Order
+    from spak.repository.begun import SECONDS
+    from spak.repository.commits import Order
     from spak.repository.stream import Person
 
     person = _PERSON.match(str(call.args.get("author", AUTHOR)))

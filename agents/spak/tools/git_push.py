@@ -7,8 +7,9 @@ with the call, no redirect followed, no proxy. No remote of `.git/config` is use
 
 What goes out is the run's last commit or one below it. A branch is made or moved forward, never moved back,
 and nothing is deleted. Files of secrets, by their names or by what is in them, do not go out in any new
-commit. Over http alone a push goes where every judged address is not a public one. It decides nothing about
-who may push: the shipped law permits it only when a person signs.
+commit; what the run's commits change passes the door (spak.door), and what would run by itself goes out where
+the call names it. Over http alone a push goes where every judged address is not a public one. It decides
+nothing about who may push: the shipped law permits it only when a person signs.
 Source: git's documentation, gitprotocol-http and gitprotocol-pack.
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spak import schema_parts as parts
 from spak.cancel import apart
 from spak.errors import UsageError, UserError
 from spak.files.faults import is_fault
@@ -28,7 +30,6 @@ from spak.lang.catalog import ToolEntry
 from spak.policy import urls
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import TIMEOUT, object_of
 from spak.tools.http_request import addresses_of, at_address, client_of, host_header, watched
 
 if TYPE_CHECKING:
@@ -61,39 +62,21 @@ class GitPush:
         name="git_push",
         version=1,
         summary="Sends a commit of the run to a branch of a permitted repository over https.",
-        schema=object_of(
-            {
-                "url": {
-                    "description": "https://host/path.git",
-                    "type": "string",
-                    "maxLength": urls.MAX_URL,
-                },
-                "branch": {
-                    "description": "The branch there; made where it does not exist, else moved forward.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                },
-                "commit": {
-                    "description": "The commit, 40 hexadecimal digits; left out, the last of the run.",
-                    "type": "string",
-                    "minLength": 40,
-                    "maxLength": 40,
-                },
-                "login": {
-                    "description": "Whose token it is, where the host asks.",
-                    "type": "string",
-                    "default": LOGIN,
-                    "maxLength": 200,
-                },
-                "token": {
-                    "description": "The token or password, as secret://NAME.",
-                    "type": "string",
-                    "maxLength": 4096,
-                },
-                "timeout_s": TIMEOUT,
-            },
-            required=("url", "branch"),
+        schema=parts.members(
+            ["url", "branch"],
+            url=parts.text("https://host/path.git", urls.MAX_URL, least=0),
+            branch=parts.text("The branch there; made where it does not exist, else moved forward.", 255),
+            commit=parts.text(
+                "The commit, 40 hexadecimal digits; left out, the last of the run.", 40, least=40
+            ),
+            runs=parts.listed(
+                "Paths that would run by themselves and may go out; who signs names them.",
+                {"type": "string", "minLength": 1, "maxLength": 4095},
+                256,
+            ),
+            login=parts.text("Whose token it is, where the host asks.", 200, default=LOGIN, least=0),
+            token=parts.text("The token or password, as secret://NAME.", 4096, least=0),
+            timeout_s=parts.TIMEOUT,
         ),
         sandboxed=False,
         writes=False,
@@ -101,6 +84,7 @@ class GitPush:
             "url": "host",
             "branch": "text",
             "commit": "text",
+            "runs": "text",
             "login": "text",
             "token": "text",
             "timeout_s": "text",
@@ -211,7 +195,7 @@ def _sent(call: Call, repository: Commits, remote: _Remote, ref: str, commit: st
     if old == commit:
         done = results.done(f"{ref} is at {commit} already\n", commit=commit, ref=ref)
         return replace(done, requests=remote.requests, request_bytes=remote.sent)
-    made = repository.pack(commit, old, known, MAX_PACK)
+    made = repository.pack(commit, old, known, MAX_PACK, call.args.get("runs", ()))
     order = f"{old or _NONE} {commit} {ref}\0 report-status\n".encode()
     body = b"%04x%s0000%s" % (len(order) + 4, order, made.data)
     reply = apart(lambda: remote.ask(f"/{_SERVICE}", "result", MAX_REPLY, body=body), call.cancel)

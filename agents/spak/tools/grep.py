@@ -12,13 +12,13 @@ import posixpath
 import stat
 from collections.abc import Iterator
 
+from spak import schema_parts as parts
 from spak.cancel import check
 from spak.files import beneath
 from spak.files.walk import printable, walk
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import PATH, object_of
 
 MAX_FILE = 4 << 20
 """Bytes of one file that are searched."""
@@ -38,30 +38,12 @@ class Grep:
         name="grep",
         version=1,
         summary="Searches files of the workspace for lines that match a regular expression (RE2).",
-        schema=object_of(
-            {
-                "pattern": {
-                    "description": "A regular expression in the syntax of RE2, searched in each line.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 1024,
-                },
-                "path": {**PATH, "default": "."},
-                "glob": {
-                    "description": "Only files whose name fits, such as *.py; with a / the path.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 256,
-                },
-                "context": {
-                    "description": "How many lines are shown before and after each match.",
-                    "type": "integer",
-                    "minimum": 0,
-                    "maximum": 20,
-                    "default": 0,
-                },
-            },
-            required=("pattern",),
+        schema=parts.members(
+            ["pattern"],
+            pattern=parts.text("A regular expression in the syntax of RE2, searched in each line.", 1024),
+            path=parts.path(default="."),
+            glob=parts.text("Only files whose name fits, such as *.py; with a / the path.", 256),
+            context=parts.whole("How many lines are shown before and after each match.", 0, 20, 0),
         ),
         effect="pure",
         sandboxed=False,

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.cancel import TURN_S, Cancel, apart, check
 from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
 from spak.policy import urls
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import object_of
 
 if TYPE_CHECKING:
     import httpx
@@ -61,40 +61,18 @@ class HttpRequest:
         name="http_request",
         version=1,
         summary="Sends one HTTP request to a permitted host; redirects are told and not followed.",
-        schema=object_of(
-            {
-                "url": {
-                    "description": "https://host/path?query",
-                    "type": "string",
-                    "maxLength": urls.MAX_URL,
-                },
-                "method": {
-                    "type": "string",
-                    "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-                    "default": "GET",
-                },
-                "headers": {
-                    "description": "Headers by name.",
-                    "type": "object",
-                    "additionalProperties": {"type": "string", "maxLength": 4096},
-                },
-                "body": {"description": "What is sent.", "type": "string", "maxLength": 1 << 20},
-                "max_bytes": {
-                    "description": "How much of the reply is kept.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MOST_BYTES,
-                    "default": MAX_BYTES,
-                },
-                "timeout_s": {
-                    "description": "Seconds for the whole of it.",
-                    "type": "number",
-                    "minimum": 0.1,
-                    "maximum": 300,
-                    "default": TIMEOUT_S,
-                },
-            },
-            required=("url",),
+        schema=parts.members(
+            ["url"],
+            url=parts.text("https://host/path?query", urls.MAX_URL, least=0),
+            method=parts.choice(
+                "The method of the request.",
+                ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+                "GET",
+            ),
+            headers=parts.mapping("Headers by name.", {"type": "string", "maxLength": 4096}),
+            body=parts.text("What is sent.", 1 << 20, least=0),
+            max_bytes=parts.whole("How much of the reply is kept.", 1, MOST_BYTES, MAX_BYTES),
+            timeout_s=parts.seconds("Seconds for the whole of it.", most=300, default=TIMEOUT_S),
         ),
         on_fail="continue",
         sandboxed=False,
@@ -110,10 +88,11 @@ class HttpRequest:
     )
 
     def run(self, call: Call) -> ToolResult:
-        return results.guarded(lambda call: apart(lambda: _ask(call), call.cancel), call)
+        return results.guarded(lambda call: apart(lambda: ask(call), call.cancel), call)
 
 
-def _ask(call: Call) -> ToolResult:
+def ask(call: Call) -> ToolResult:
+    """The reply to one request, whose members are the arguments of the call. Raises: UsageError."""
     import httpx
 
     args = call.args

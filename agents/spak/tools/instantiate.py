@@ -15,12 +15,12 @@ from math import isfinite
 from typing import Any
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import PATH, object_of
 
 MARK = "// spak-flags:"
 COMPILER_MARK = "// spak-compiler:"
@@ -41,27 +41,17 @@ class Instantiate:
         name="instantiate",
         version=1,
         summary="Writes a source file: parameters as lines of definitions, then the template.",
-        schema=object_of(
-            {
-                "template": {**PATH, "description": "The template, a path relative to the workspace."},
-                "path": {**PATH, "description": "The file to write."},
-                "params": {
-                    "description": "Names such as TILE to numbers or words; FLAGS to compiler flags, "
-                    "COMPILER to gcc or clang.",
-                    "type": "object",
-                    "additionalProperties": {
-                        "type": ["string", "number", "boolean"],
-                        "maxLength": 1024,
-                    },
-                },
-                "flags": {
-                    "description": "Compiler flags for the first line.",
-                    "type": "array",
-                    "maxItems": MAX_FLAGS,
-                    "items": {"type": "string", "maxLength": 128},
-                },
-            },
-            required=("template", "path", "params"),
+        schema=parts.members(
+            ["template", "path", "params"],
+            template=parts.path("The template, a path relative to the workspace."),
+            path=parts.path("The file to write."),
+            params=parts.mapping(
+                "Names such as TILE to numbers or words; FLAGS to compiler flags, COMPILER to gcc or clang.",
+                {"type": ["string", "number", "boolean"], "maxLength": 1024},
+            ),
+            flags=parts.listed(
+                "Compiler flags for the first line.", {"type": "string", "maxLength": 128}, MAX_FLAGS
+            ),
         ),
         effect="effect",
         on_fail="stop",

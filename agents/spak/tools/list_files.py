@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from spak import schema_parts as parts
 from spak.files.walk import printable, walk
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import PATH, object_of
 
 MAX_ENTRIES = 2000
 
@@ -18,18 +18,10 @@ class ListFiles:
         name="list_files",
         version=1,
         summary="Lists the files below a folder of the workspace; folders end with /, links with @.",
-        schema=object_of(
-            {
-                "path": {**PATH, "default": "."},
-                "depth": {
-                    "description": "How many levels of folders are entered.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 64,
-                    "default": 16,
-                },
-            },
-            required=(),
+        schema=parts.members(
+            [],
+            path=parts.path(default="."),
+            depth=parts.whole("How many levels of folders are entered.", 1, 64, 16),
         ),
         effect="pure",
         sandboxed=False,

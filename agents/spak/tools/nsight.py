@@ -6,10 +6,10 @@ code are the result. No figure is ever made up.
 
 from __future__ import annotations
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.argument_schemas import TIMEOUT, object_of
 
 
 class Nsight:
@@ -19,24 +19,17 @@ class Nsight:
         name="nsight",
         version=1,
         summary="Profiles a CUDA program with Nsight Compute; says so where there is no device.",
-        schema=object_of(
-            {
-                "cmd": {
-                    "description": "The program and its arguments.",
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": 256,
-                    "items": {"type": "string", "maxLength": 65536},
-                },
-                "metrics": {
-                    "description": "Metrics of ncu by name; else its basic set.",
-                    "type": "array",
-                    "maxItems": 64,
-                    "items": {"type": "string", "maxLength": 200, "pattern": "^[A-Za-z0-9_.]+$"},
-                },
-                "timeout_s": TIMEOUT,
-            },
-            required=("cmd",),
+        schema=parts.members(
+            ["cmd"],
+            cmd=parts.listed(
+                "The program and its arguments.", {"type": "string", "maxLength": 65536}, 256, 1
+            ),
+            metrics=parts.listed(
+                "Metrics of ncu by name; else its basic set.",
+                {"type": "string", "maxLength": 200, "pattern": "^[A-Za-z0-9_.]+$"},
+                64,
+            ),
+            timeout_s=parts.TIMEOUT,
         ),
         effect="effect",
         on_fail="continue",

@@ -11,12 +11,12 @@ import re
 from typing import Any
 
 from spak import paths
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import gcc, inside, results
-from spak.tools.argument_schemas import PATH, TIMEOUT, object_of
 
 FLAG = (
     r"^(-O[0-3]|-g|-lineinfo|-use_fast_math|-std=c\+\+[0-9]{2}|-maxrregcount=[0-9]{1,3}"
@@ -36,25 +36,22 @@ class Nvcc:
         name="nvcc",
         version=1,
         summary="Compiles one CUDA file to a cubin in the sandbox; says registers and spills.",
-        schema=object_of(
-            {
-                "source": PATH,
-                "output": {**PATH, "description": "Where the cubin goes; else beside the source."},
-                "arch": {
-                    "description": "The architecture.",
-                    "type": "string",
-                    "pattern": "^sm_[0-9]{2,3}[a-z]?$",
-                    "default": "sm_90",
-                },
-                "flags": {
-                    "description": "Flags of nvcc: optimisation, arithmetic, macros.",
-                    "type": "array",
-                    "maxItems": 64,
-                    "items": {"type": "string", "maxLength": 256, "pattern": FLAG},
-                },
-                "timeout_s": TIMEOUT,
+        schema=parts.members(
+            ["source"],
+            source=parts.path(),
+            output=parts.path("Where the cubin goes; else beside the source."),
+            arch={
+                "description": "The architecture.",
+                "type": "string",
+                "pattern": "^sm_[0-9]{2,3}[a-z]?$",
+                "default": "sm_90",
             },
-            required=("source",),
+            flags=parts.listed(
+                "Flags of nvcc: optimisation, arithmetic, macros.",
+                {"type": "string", "maxLength": 256, "pattern": FLAG},
+                64,
+            ),
+            timeout_s=parts.TIMEOUT,
         ),
         arguments={
             "source": "reads",

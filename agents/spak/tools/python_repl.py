@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.argument_schemas import TIMEOUT, object_of
 
 _BOOTSTRAP = """
 import ast, sys
@@ -38,17 +38,11 @@ class PythonRepl:
         name="python_repl",
         version=1,
         summary="Runs Python code in the sandbox; prints the value of a last expression.",
-        schema=object_of(
-            {
-                "code": {"description": "Python source.", "type": "string", "maxLength": 1 << 20},
-                "timeout_s": TIMEOUT,
-                "writable": {
-                    "description": "False shows the workspace read-only.",
-                    "type": "boolean",
-                    "default": True,
-                },
-            },
-            required=("code",),
+        schema=parts.members(
+            ["code"],
+            code=parts.text("Python source.", 1 << 20, least=0),
+            timeout_s=parts.TIMEOUT,
+            writable=parts.flag("False shows the workspace read-only.", True),
         ),
         on_fail="continue",
         arguments={"code": "runs", "timeout_s": "text", "writable": "text"},

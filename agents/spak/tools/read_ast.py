@@ -10,11 +10,11 @@ from __future__ import annotations
 import posixpath
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.argument_schemas import PATH, object_of
 from spak.tools.outline import outline
 
 MAX_BYTES = 1 << 20
@@ -69,7 +69,7 @@ class ReadAst:
         name="read_ast",
         version=1,
         summary="Lists what a Python, C or CUDA file defines, with lines, as JSON.",
-        schema=object_of({"path": PATH}, required=("path",)),
+        schema=parts.members(["path"], path=parts.path()),
         effect="pure",
         writes=False,
         idempotent=True,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import PATH, PATH_NAMES, object_of
 
 MAX_BYTES = 256 * 1024
 
@@ -19,27 +19,19 @@ class ReadFile:
         name="read_file",
         version=1,
         summary="Reads a file of the workspace, or a range of its lines.",
-        schema=object_of(
-            {
-                "path": PATH,
-                "start_line": {"description": "First line, from 1.", "type": "integer", "minimum": 1},
-                "end_line": {"description": "Last line, itself included.", "type": "integer", "minimum": 1},
-                "max_bytes": {
-                    "description": "How much is shown, from the start of the range.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 4 << 20,
-                    "default": MAX_BYTES,
-                },
-            },
-            required=("path",),
+        schema=parts.members(
+            ["path"],
+            path=parts.path(),
+            start_line=parts.whole("First line, from 1.", 1),
+            end_line=parts.whole("Last line, itself included.", 1),
+            max_bytes=parts.whole("How much is shown, from the start of the range.", 1, 4 << 20, MAX_BYTES),
         ),
         effect="pure",
         sandboxed=False,
         writes=False,
         idempotent=True,
         aliases=("read",),
-        also=PATH_NAMES,
+        also=parts.PATH_NAMES,
         arguments={"path": "reads", "start_line": "text", "end_line": "text", "max_bytes": "text"},
     )
 

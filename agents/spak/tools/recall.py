@@ -6,10 +6,10 @@ what is longer is read in slices. It changes nothing and looks at nothing but th
 
 from __future__ import annotations
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ToolEntry
 from spak.ports import Archive, Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import object_of
 
 LENGTH = 4_000
 LISTED = 100
@@ -24,28 +24,12 @@ class Recall:
         name="recall",
         version=1,
         summary="Reads what ref://N stands for; searches all refs for a text; without arguments lists them.",
-        schema=object_of(
-            {
-                "ref": {"description": "N of ref://N.", "type": "integer", "minimum": 1},
-                "search": {
-                    "description": "A text to find, as it is written.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 200,
-                },
-                "start": {
-                    "description": "First character of the slice, or first ref of the list.",
-                    "type": "integer",
-                    "minimum": 0,
-                },
-                "length": {
-                    "description": "Characters of the slice.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": LENGTH,
-                },
-            },
-            required=(),
+        schema=parts.members(
+            [],
+            ref=parts.whole("N of ref://N.", 1),
+            search=parts.text("A text to find, as it is written.", 200),
+            start=parts.whole("First character of the slice, or first ref of the list.", 0),
+            length=parts.whole("Characters of the slice.", 1, LENGTH),
         ),
         effect="pure",
         on_fail="retry",

@@ -11,6 +11,8 @@ from spak.lang.catalog import USES
 from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
+from spak.tools.code.model import FindSymbol, Impact, References
+from spak.tools.code.search import SearchCode
 from spak.tools.git_commit import GitCommit
 from spak.tools.git_push import GitPush
 from spak.tools.grep import Grep
@@ -29,10 +31,12 @@ from spak.tools.write_file import WriteFile
 _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
+    FindSymbol(),
     GitCommit(),
     GitPush(),
     Grep(),
     HttpRequest(),
+    Impact(),
     Instantiate(),
     ListFiles(),
     Nsight(),
@@ -41,7 +45,9 @@ _ALL: tuple[Tool, ...] = (
     ReadAst(),
     ReadFile(),
     Recall(),
+    References(),
     Run(),
+    SearchCode(),
     WriteFile(),
 )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import stat
 
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.argument_schemas import ENV, TIMEOUT, WORKING_DIR, object_of
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
@@ -22,31 +22,21 @@ class Run:
         name="run",
         version=2,
         summary="Runs one program with its arguments in the sandbox and keeps its output.",
-        schema=object_of(
-            {
-                "cmd": {
-                    "description": "The program and its arguments; a spec may write one line of text.",
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": 256,
-                    "items": {"type": "string", "maxLength": 65536},
-                },
-                "working_dir": WORKING_DIR,
-                "env": ENV,
-                "timeout_s": TIMEOUT,
-                "writable": {
-                    "description": "False shows the workspace read-only.",
-                    "type": "boolean",
-                    "default": True,
-                },
-                "verdict_file": {
-                    "description": "A file that gets PASS or FAIL by the exit code, after the program.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 4096,
-                },
-            },
-            required=("cmd",),
+        schema=parts.members(
+            ["cmd"],
+            cmd=parts.listed(
+                "The program and its arguments; a spec may write one line of text.",
+                {"type": "string", "maxLength": 65536},
+                256,
+                1,
+            ),
+            working_dir=parts.WORKING_DIR,
+            env=parts.ENV,
+            timeout_s=parts.TIMEOUT,
+            writable=parts.flag("False shows the workspace read-only.", True),
+            verdict_file=parts.text(
+                "A file that gets PASS or FAIL by the exit code, after the program.", 4096
+            ),
         ),
         on_fail="continue",
         arguments={

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.argument_schemas import PATH, PATH_NAMES, object_of
 
 
 class WriteFile:
@@ -17,20 +17,15 @@ class WriteFile:
         name="write_file",
         version=1,
         summary="Writes a file of the workspace, whole; folders on the way are made.",
-        schema=object_of(
-            {
-                "path": PATH,
-                "content": {"description": "The new content.", "type": "string", "maxLength": 8 << 20},
-                "executable": {
-                    "description": "Sets or clears the execute bits; left out, an old file keeps its mode.",
-                    "type": "boolean",
-                },
-            },
-            required=("path", "content"),
+        schema=parts.members(
+            ["path", "content"],
+            path=parts.path(),
+            content=parts.text("The new content.", 8 << 20, least=0),
+            executable=parts.flag("Sets or clears the execute bits; left out, an old file keeps its mode."),
         ),
         sandboxed=False,
         aliases=("write_cuda", "write"),
-        also={**PATH_NAMES, "text": "content", "data": "content", "contents": "content"},
+        also={**parts.PATH_NAMES, "text": "content", "data": "content", "contents": "content"},
         arguments={"path": "edits", "content": "text", "executable": "text"},
     )
 

@@ -8,39 +8,29 @@ looks at what the launcher kept of both streams (head and tail of a flood).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from spak import schema_parts as parts
 from spak import shell
 from spak.errors import UsageError
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["cmd"],
-    "additionalProperties": False,
-    "properties": {
-        "cmd": {
-            "type": ["string", "array"],
-            "minLength": 1,
-            "maxLength": 8192,
-            "minItems": 1,
-            "maxItems": 256,
-            "items": {"type": "string", "maxLength": 8192},
-        },
-        "expect_exit": {"type": "integer", "minimum": 0, "maximum": 255},
-        "contains": {
-            "type": ["string", "array"],
-            "minLength": 1,
-            "maxLength": 4096,
-            "minItems": 1,
-            "maxItems": 32,
-            "items": {"type": "string", "minLength": 1, "maxLength": 4096},
-        },
-        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
+SCHEMA = parts.members(
+    ["cmd"],
+    cmd=parts.command("One simple command; text is parsed, never given to a shell."),
+    expect_exit=parts.whole("The exit code that passes; signal n counts as 128 + n.", 0, 255, 0),
+    contains={
+        "description": "Each text must be in standard output or standard error.",
+        "type": ["string", "array"],
+        "minLength": 1,
+        "maxLength": 4096,
+        "minItems": 1,
+        "maxItems": 32,
+        "items": {"type": "string", "minLength": 1, "maxLength": 4096},
     },
-}
+    timeout_s=parts.TIMEOUT,
+)
 
 
 class Command:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ValidatorEntry
 from spak.lang.schema import violations as violations_of
 from spak.ports import MeasureCall, Measurement
@@ -25,29 +26,28 @@ from spak.validators import judge, launch, static_checks
 MAX_BYTES = 16 << 20
 """An artifact beyond this is not read: `too_large`."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["artifact"],
-    "additionalProperties": False,
-    "properties": {
-        "artifact": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"},
-        "axioms": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 256,
-            "items": {
-                "type": "object",
-                "required": ["text"],
-                "additionalProperties": False,
-                "properties": {
-                    "text": {"type": "string", "maxLength": 4096},
-                    "check": {"type": "string", "maxLength": 64},
-                    "args": {"type": "object"},
-                },
+SCHEMA = parts.members(
+    ["artifact"],
+    artifact={
+        "description": "The file to check: a regular file in the workspace, up to 16 MiB.",
+        **parts.PATH,
+    },
+    axioms=parts.listed(
+        "Axioms to check; without it the SYSTEM_MODEL's, but for those that are rules of the policy.",
+        {
+            "type": "object",
+            "required": ["text"],
+            "additionalProperties": False,
+            "properties": {
+                "text": {"type": "string", "maxLength": 4096},
+                "check": {"type": "string", "maxLength": 64},
+                "args": {"type": "object"},
             },
         },
-    },
-}
+        256,
+        1,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

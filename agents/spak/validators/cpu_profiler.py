@@ -25,15 +25,16 @@ import stat
 import statistics
 import tempfile
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from spak import schema_parts as parts
 from spak.errors import UnavailableError
-from spak.kernel.metric_decision import DEFAULTS
+from spak.files.scratch import when_gone
+from spak.kernel.metric.decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject, Toolchain
 from spak.validators import cpu_symbols, launch, pairs, problems
@@ -46,19 +47,21 @@ from spak.validators.problems.kept import KeptSandbox
 from spak.validators.problems.session import ANSWER_S
 from spak.validators.problems.signature import CPP, misfit
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "anyOf": [{"required": ["binary"]}, {"required": ["source"]}],
-    "additionalProperties": False,
-    "properties": {
-        "problem": problems.SCHEMA,
-        "binary": {"type": "string", "minLength": 1, "maxLength": 4096},
-        "source": {"type": "string", "minLength": 1, "maxLength": 4096},
-        "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
-        "n": {"type": "integer", "minimum": 1, "maximum": problems.MAX_SIZE},
-        "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
+SCHEMA = parts.members(
+    [],
+    binary=parts.text("The compiled shared object; read once, before anything runs.", 4096),
+    source=parts.text(
+        "The source, kept as evidence; without a binary, the Python file that is measured.", 4096
+    ),
+    problem={
+        "description": "What is computed: a problem that ships, or the file of one, from the spec's folder.",
+        **problems.SCHEMA,
+        "default": "attention",
     },
-}
+    role=parts.ROLE,
+    n=parts.whole("The size that is timed; the problem's own without it.", 1, problems.MAX_SIZE),
+    wall_s=parts.seconds("Seconds after which sampling ends undecided; the run's limit without it.", 1),
+) | {"anyOf": [{"required": ["binary"]}, {"required": ["source"]}]}
 
 MAX_FILE_BYTES = 64 << 20
 MISLED = ("died", "incorrect", "non_finite", "out_of_bounds", "wrote_inputs")
@@ -93,7 +96,7 @@ class CpuProfiler:
         self._answer_s = answer_s
         self._workshop = workshop
         self._kept = KeptSandbox()
-        weakref.finalize(self, self._kept.close)
+        when_gone(self, self._kept.close)
 
     def close(self) -> None:
         """End the sandbox that is kept for the next evaluation; a later one starts another."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
 from spak.validators import cuda_occupancy, cuda_static, cuda_timing, launch, problems, static_checks
@@ -24,44 +25,43 @@ LABEL = "STATIC ONLY - not executed"
 MAX_SOURCE = 4 << 20
 DEFAULT_THREADS = 128
 
-_BLOCK = {"type": "integer", "minimum": 1, "maximum": cuda_occupancy.MAX_THREADS}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "problem": problems.SCHEMA,
-        "source": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 512,
-            "pattern": r"^[A-Za-z0-9_][\w./-]*\.cu$",
-        },
-        "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
-        "arch": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 8,
-            "items": {"type": "string", "enum": sorted(cuda_occupancy.ARCHS)},
-        },
-        "n": {"type": "integer", "minimum": 1, "maximum": problems.MAX_SIZE},
-        "block": {"type": "array", "minItems": 1, "maxItems": 3, "items": _BLOCK},
-        "rows_per_block": {"type": "integer", "minimum": 1, "maximum": 65_536},
-        "dynamic_shared_bytes": {"type": "integer", "minimum": 0, "maximum": 262_144},
-        "flags": {
-            "type": "array",
-            "maxItems": 16,
-            "items": {
-                "type": "string",
-                "maxLength": 64,
-                "pattern": "^(-maxrregcount=[0-9]{1,3}|--use_fast_math|--extra-device-vectorization"
-                "|--fmad=(true|false)|--ftz=(true|false)|--prec-(div|sqrt)=(true|false)"
-                r"|--std=c\+\+(14|17|20)|-D[A-Za-z_][A-Za-z0-9_]*(=[A-Za-z0-9_.+-]*)?)$",
-            },
-        },
-        "device": {"type": "string", "enum": ["auto", "static", "required"]},
-        "timeout_s": {"type": "number", "minimum": 1, "maximum": 3600},
-    },
-}
+_FLAG = (
+    "^(-maxrregcount=[0-9]{1,3}|--use_fast_math|--extra-device-vectorization"
+    "|--fmad=(true|false)|--ftz=(true|false)|--prec-(div|sqrt)=(true|false)"
+    r"|--std=c\+\+(14|17|20)|-D[A-Za-z_][A-Za-z0-9_]*(=[A-Za-z0-9_.+-]*)?)$"
+)
+SCHEMA = parts.members(
+    [],
+    source=parts.text("The CUDA source file.", 512, r"^[A-Za-z0-9_][\w./-]*\.cu$", "kernel.cu"),
+    problem={"description": "Inputs, reference and tolerance; needed on a device.", **problems.SCHEMA},
+    role=parts.ROLE,
+    arch=parts.listed(
+        "Architectures to compile for, sm_80 and sm_90 without it; a device's own is added.",
+        {"type": "string", "enum": sorted(cuda_occupancy.ARCHS)},
+        8,
+        1,
+    ),
+    n=parts.whole("The size that is timed; the problem's own without it.", 1, problems.MAX_SIZE),
+    block=parts.listed(
+        "Threads of a block, in up to three dimensions; those of its launch bounds, else 128.",
+        {"type": "integer", "minimum": 1, "maximum": cuda_occupancy.MAX_THREADS},
+        3,
+        1,
+    ),
+    rows_per_block=parts.whole("The grid has n / rows_per_block blocks, rounded up.", 1, 65_536, 1),
+    dynamic_shared_bytes=parts.whole("Bytes of dynamic shared memory.", 0, 262_144, 0),
+    flags=parts.listed(
+        "Options of nvcc: -maxrregcount --use_fast_math --fmad --ftz --prec-div --prec-sqrt --std -D.",
+        {"type": "string", "maxLength": 64, "pattern": _FLAG},
+        16,
+    ),
+    device=parts.choice(
+        "auto uses a device if there is one and a problem is named; static only compiles.",
+        ("auto", "static", "required"),
+        "auto",
+    ),
+    timeout_s=parts.seconds("Seconds of each compile and each round on the device, at most 120.", 1),
+)
 
 
 class CudaProfiler:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from spak import canon
 from spak.files.scratch import Scratch
-from spak.kernel.metric_decision import DEFAULTS
+from spak.kernel.metric.decision import DEFAULTS
 from spak.ports import MIB, MeasureCall, Measurement, Subject
 from spak.validators import cuda_nvml, launch, pairs, problems
 from spak.validators.cuda_static import Assembly

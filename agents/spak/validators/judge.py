@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.kernel import strict
 from spak.lang.catalog import ValidatorEntry
 from spak.lang.schema import violations
@@ -89,15 +90,14 @@ class Judge:
         name="Judge",
         version=1,
         summary="Asks the configured model whether an artifact meets a rubric; an opinion, not evidence.",
-        schema={
-            "type": "object",
-            "required": ["artifact", "rubric"],
-            "additionalProperties": False,
-            "properties": {
-                "artifact": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"},
-                "rubric": RUBRIC,
+        schema=parts.members(
+            ["artifact", "rubric"],
+            artifact={
+                "description": "The file to assess: a regular file in the workspace, up to 256 KiB.",
+                **parts.PATH,
             },
-        },
+            rubric={"description": "What it has to meet.", **RUBRIC},
+        ),
         triggers=("success", "fail"),
         effect="costly",
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.files.walk import walk
@@ -27,32 +28,25 @@ SUFFIXES = {"ruff": (".py", ".pyi"), "gcc": (".c",)}
 RUFF_ERRORS = ("E9", "F63", "F7", "F82")
 """Findings of ruff that are errors: broken syntax, comparisons that never hold, undefined names."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["tool"],
-    "additionalProperties": False,
-    "properties": {
-        "tool": {"type": "string", "enum": ["ruff", "gcc"]},
-        "paths": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 64,
-            "items": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
-        },
-        "select": {
-            "type": "array",
-            "maxItems": 64,
-            "items": {
-                "type": "string",
-                "maxLength": 64,
-                "pattern": "^([A-Z]{1,8}[0-9]{0,4}|-W[a-z][a-z0-9+-]*(=[0-9]{1,9})?)$",
-            },
-        },
-        "max_warnings": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
-        "ignore_noqa": {"type": "boolean"},
-        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
-    },
-}
+_RULE = "^([A-Z]{1,8}[0-9]{0,4}|-W[a-z][a-z0-9+-]*(=[0-9]{1,9})?)$"
+SCHEMA = parts.members(
+    ["tool"],
+    tool=parts.choice("The linter to run.", ("ruff", "gcc")),
+    paths=parts.listed(
+        "Files and folders; ruff reads .py and .pyi, gcc .c. Everything without it.",
+        {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
+        64,
+        1,
+    ),
+    select=parts.listed(
+        "Rules of ruff (F, E501), or further warnings of gcc (-Wshadow).",
+        {"type": "string", "maxLength": 64, "pattern": _RULE},
+        64,
+    ),
+    max_warnings=parts.whole("More warnings than this fail; any number passes without it.", 0, 1_000_000),
+    ignore_noqa=parts.flag("Comments that silence a finding do not count (ruff).", False),
+    timeout_s=parts.TIMEOUT,
+)
 
 
 class Linter:

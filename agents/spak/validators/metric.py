@@ -29,9 +29,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from spak import canon
+from spak import schema_parts as parts
 from spak.errors import UsageError
 from spak.files.scratch import Scratch
-from spak.kernel.metric_decision import DEFAULTS
+from spak.kernel.metric.decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, MeasureCall, Measurement, Outcome, Subject
 from spak.validators import launch, pairs, static_checks
@@ -44,43 +45,37 @@ MAX_NAME = 64
 OUTSIDE = ("cpu_ms", "wall_ms")
 """Metrics that the sandbox measures."""
 NAME = "^[A-Za-z_][A-Za-z0-9_.]*$"
-_PATH = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"}
 _BOUND = {"type": "number"}
 _NAMES = f"1 to {MAX_NAME} printable ASCII characters are needed"
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["cmd", "source", "metric"],
-    "additionalProperties": False,
-    "properties": {
-        "cmd": {
-            "type": ["string", "array"],
-            "minLength": 1,
-            "maxLength": 8192,
-            "minItems": 1,
-            "maxItems": 256,
-            "items": {"type": "string", "maxLength": 8192},
-        },
-        "source": _PATH,
-        "metric": {"type": "string", "maxLength": 64, "pattern": NAME},
-        "unit": {"type": "string", "minLength": 1, "maxLength": 32},
-        "scale": {"type": "integer", "minimum": 1, "maximum": 1_000_000_000},
-        "constraints": {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {"at_least": _BOUND, "at_most": _BOUND},
-                "anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}],
-            },
-        },
-        "fixed": {"type": "array", "maxItems": 64, "items": _PATH},
-        "samples": {"type": "integer", "minimum": 1, "maximum": 9},
-        "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
-        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
-        "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
+SCHEMA = parts.members(
+    ["cmd", "source", "metric"],
+    cmd=parts.command("The command that measures: it reads one JSON line and prints one."),
+    source={"description": "The file that is measured, up to 16 MiB.", **parts.PATH},
+    metric={
+        "description": "Which of the printed metrics decides, or cpu_ms or wall_ms of the command.",
+        "type": "string",
+        "maxLength": 64,
+        "pattern": NAME,
     },
-}
+    unit=parts.text("How people read the metric: s, %.", 32),
+    scale=parts.whole("Values are compared as integers of 1/scale units.", 1, 1_000_000_000, 1_000_000),
+    constraints={
+        "description": "Bounds that every run of the candidate must keep, by metric: at_least, at_most.",
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"at_least": _BOUND, "at_most": _BOUND},
+            "anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}],
+        },
+    },
+    fixed=parts.listed("Files that must be the same for a candidate and its rivals.", parts.PATH, 64),
+    samples=parts.whole("Runs a side in a pair; 1 is enough for a metric without noise.", 1, 9, 3),
+    role=parts.ROLE,
+    timeout_s=parts.seconds("Seconds of one run of the command; only ever shortens the run's own limit."),
+    wall_s=parts.seconds("Seconds of the whole measurement; the run's limit without it.", 1),
+)
 
 
 class Metric:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from spak.kernel.metric_decision import Verdict, decide, is_win
+from spak.kernel.metric.decision import Verdict, decide, is_win
 
 COUPLES = 3
 PROCESSES = 4

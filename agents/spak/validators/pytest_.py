@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from spak import schema_parts as parts
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, Heard, MeasureCall, Measurement, Outcome
 from spak.validators import launch
@@ -27,33 +28,31 @@ MAX_CHECKS = 100
 COUNTS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
 _NAME = "^[A-Za-z_][A-Za-z0-9_.]*$"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "paths": {
-            "type": "array",
-            "maxItems": 64,
-            "items": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
-        },
-        "keyword": {"type": "string", "minLength": 1, "maxLength": 512},
-        "marker": {"type": "string", "minLength": 1, "maxLength": 512},
-        "args": {
-            "type": "array",
-            "maxItems": 16,
-            "items": {
-                "type": "string",
-                "maxLength": 64,
-                "pattern": "^(-x|-q|-v|-l|--strict-markers|--maxfail=[0-9]{1,4}"
-                "|--tb=(auto|long|short|line|native|no)|--import-mode=(prepend|append|importlib))$",
-            },
-        },
-        "plugins": {"type": "array", "maxItems": 16, "items": {"type": "string", "pattern": _NAME}},
-        "conftest": {"type": "boolean"},
-        "min_tests": {"type": "integer", "minimum": 1, "maximum": 100_000},
-        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
-    },
-}
+_ARGUMENT = (
+    "^(-x|-q|-v|-l|--strict-markers|--maxfail=[0-9]{1,4}"
+    "|--tb=(auto|long|short|line|native|no)|--import-mode=(prepend|append|importlib))$"
+)
+SCHEMA = parts.members(
+    [],
+    paths=parts.listed(
+        "Files, folders or test ids in the workspace; all tests without it.",
+        {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
+        64,
+    ),
+    keyword=parts.text("Only tests that match, as pytest -k.", 512),
+    marker=parts.text("Only tests with the marker, as pytest -m.", 512),
+    args=parts.listed(
+        "Further options: -x -q -v -l --strict-markers --maxfail=N --tb=STYLE --import-mode=MODE.",
+        {"type": "string", "maxLength": 64, "pattern": _ARGUMENT},
+        16,
+    ),
+    plugins=parts.listed(
+        "Installed plug-ins to load; no other is.", {"type": "string", "pattern": _NAME}, 16
+    ),
+    conftest=parts.flag("false leaves every conftest.py out.", True),
+    min_tests=parts.whole("How many tests must have passed; skipped ones do not count.", 1, 100_000, 1),
+    timeout_s=parts.TIMEOUT,
+)
 
 
 class PyTest:

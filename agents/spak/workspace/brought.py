@@ -10,16 +10,20 @@ but `.spak` and the folders of dependencies. `.git` is never brought.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from spak.errors import RunError, UsageError
+from spak.files.faults import SHORT
 from spak.paths import OURS
 from spak.repository.git import Git
 from spak.repository.scratch import GIT
+from spak.secrets import which
 from spak.workspace.tree import MAX_DEPTH, Bounds
 
 READONLY = (".venv", "venv", "node_modules")
@@ -28,6 +32,7 @@ GIT_S = 120.0
 """Seconds that git has to list a folder."""
 MOST_BYTES = 1 << 30
 """Bytes of names that git may print."""
+_SHUT = re.compile(r"could not open directory '(.*?)/?': Permission denied")
 _NO_REPOSITORY = "not a git repository"
 
 Names = dict[str, "Names | None"]
@@ -85,10 +90,9 @@ def choose(source: Path, wanted: Wanted) -> Brought:
         listed = _without_git(source, wanted)
     paths, ignored = listed
     names: Names = {}
-    for path in paths:
-        _add(names, path)
-    for path in _asked_for(source, wanted.bring):
-        _add(names, path)
+    for path in (*paths, *_asked_for(source, wanted.bring)):
+        if _is_plain(path):
+            _add(names, path)
     shown = tuple(path for path in ignored if _named(path, wanted.readonly) and _is_folder(source / path))
     scratch = tuple(path for path in ignored if path not in shown and _named(path, wanted.scratch))
     scratch = tuple(path for path in scratch if _is_folder(source / path) and not _holds(names, path))
@@ -120,12 +124,14 @@ def _listed(source: Path, wanted: Wanted, only: tuple[str, ...], depth: int) -> 
     git = _UsersGit(source, time.monotonic() + GIT_S, MOST_BYTES, home=wanted.home)
     words = ("ls-files", "-z", "--exclude-standard")
     paths, ignored = [], []
+    dependency = cache(partial(_dependency, readonly=wanted.readonly))
+    folders = cache(partial(_folders, source))
     for line in _split(git.local(*words, "-t", "-c", "-o", "--", *only)):
         kind, path = line[:1], line[2:]
-        dependency = _dependency(path, wanted.readonly) if kind == "?" else ""
-        if dependency:
-            ignored.append(dependency)
-        elif path.endswith("/") or _is_folder(f"{source}/{path}"):
+        above, _, name = path.rpartition("/")
+        if kind == "?" and (found := dependency(above if name else above.rpartition("/")[0])):
+            ignored.append(found)
+        elif not name or name in folders(above):
             below = _listed(source / path, wanted, (), depth + 1) if depth < MAX_DEPTH else ([], [])
             paths += [f"{path.rstrip('/')}/{one}" for one in below[0]]
             ignored += [f"{path.rstrip('/')}/{one}" for one in below[1]]
@@ -149,6 +155,11 @@ class _UsersGit(Git):
         if self.home:
             del found["core.excludesFile"]
         return found
+
+    def warned(self, text: str) -> None:
+        """Raises: RunError `workspace.unreadable` for a folder that git may not read, and left out."""
+        if found := _SHUT.search(text):
+            raise unreadable(found[1])
 
     def environment(self) -> dict[str, str]:
         """Without a place: git finds the repository around the folder."""
@@ -197,8 +208,17 @@ def _walk(source: Path, path: str, closed: tuple[str, ...] = ()) -> Iterator[tup
 def _asked_for(source: Path, patterns: tuple[str, ...]) -> Iterator[str]:
     """Files that a pattern of `bring` names, and those in the folders that it names."""
     for pattern in patterns:
-        for found in sorted(source.glob(pattern)):
-            yield from (path for path, _ in _walk(source, str(found.relative_to(source))))
+        try:
+            named = sorted(source.glob(pattern))
+        except (ValueError, OSError, RecursionError) as error:
+            raise UsageError(
+                "usage.config",
+                f"`bring` in [workspace] has {pattern[:80]!r}, which is no pattern of paths",
+                "`**` is the whole name of a folder: `build/**/*.py`",
+            ) from error
+        for found in named:
+            path = "" if found == source else str(found.relative_to(source))
+            yield from (one for one, _ in _walk(source, path))
 
 
 def unreadable(path: str) -> RunError:
@@ -210,12 +230,19 @@ def unreadable(path: str) -> RunError:
     )
 
 
+def _is_plain(path: str) -> bool:
+    """Whether it lies below the folder and in no repository's own: the index of a repository that somebody
+    else made may list anything."""
+    parts = path.rstrip("/").split("/")
+    return not any(part in ("", ".", "..") or which.of_git(part) for part in parts)
+
+
 def _add(names: Names, path: str, last: Names | None = None) -> None:
     """Put a path there; one that ends with a slash is a folder."""
     *above, name = path.rstrip("/").split("/")
     for part in above:
         inner = names.setdefault(part, {})
-        if inner is None:  # what was a file is a folder by now: the list is older
+        if inner is None:  # what was a file is a folder now: the list is older
             inner = names[part] = {}
         names = inner
     names.setdefault(name, {} if path.endswith("/") else last)
@@ -243,10 +270,22 @@ def _topmost(paths: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _dependency(path: str, readonly: tuple[str, ...]) -> str:
-    """The topmost of those folders above a path; empty where there is none."""
-    above = [str(one) for one in PurePosixPath(path.rstrip("/")).parents][-2::-1]
+def _dependency(folder: str, readonly: tuple[str, ...]) -> str:
+    """The topmost of those folders that it is or lies in; empty where there is none."""
+    here = PurePosixPath(folder)
+    above = [str(one) for one in (here, *here.parents)][-2::-1]
     return next((one for one in above if _named(one, readonly)), "")
+
+
+def _folders(source: Path, folder: str) -> frozenset[str]:
+    """The names of the folders right below one; none where it is gone, or is no folder."""
+    try:
+        with os.scandir(source / folder) as entries:
+            return frozenset(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError as error:
+        if error.errno in SHORT:
+            raise
+        return frozenset()
 
 
 def _below(shown: tuple[str, ...], scratch: tuple[str, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a run's copy is a copy of: a file beside it, for the launcher, for hints, and to bring changes home.
+"""What a run's copy is a copy of: a file next to it, for the launcher, for hints, and to bring changes home.
 
 Takes the folder and what was brought of it; gives the line that a person reads first, and the hint for a tool
 that asked for what was left out. It is of this machine, in no ledger and in no export.
@@ -70,7 +70,7 @@ class Copied:
 
     @classmethod
     def read(cls, folder: Path) -> Copied | None:
-        """That of a run's folder; None where its workspace is no copy of a folder here."""
+        """That of a run's folder; None where its workspace is not a copy of a local folder."""
         try:
             found = json.loads((folder / FILE).read_text(encoding="utf-8"))
             lists = {name: tuple(map(str, found[name])) for name in ("shown", "scratch", "left_out")}

@@ -1,10 +1,12 @@
 """A user's folder, copied into a workspace; the original is only read.
 
 Takes a folder, an open one and what is wanted (`spak.workspace.brought`); copies files (sharing blocks where
-the file system can), links as they are, folders, permission bits and times of files. A file with several
+the file system can), links unchanged, folders, permission bits and times of files. A file with several
 names becomes several files. Sockets, pipes and devices have no content and are left out. It refuses what is
-too big before it copies anything, and what changes while it is read. Each file is handed on with its bytes,
-so that nobody has to read it again. `skipped` says which names at the top of a workspace are ours.
+too big before it copies anything, and what changes while it is read. What each file holds is handed on, so
+that nobody has to read it again; what an earlier copy has read (`spak.workspace.earlier`) comes from there
+where no blocks are shared. The store is synced; the files are not, since they can be made from it. `skipped`
+says which names at the top of a workspace are ours.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from spak.paths import OURS
 from spak.secrets import contents, which
 from spak.workspace.brought import Names, Wanted, choose, unreadable
 from spak.workspace.copied import Copied
+from spak.workspace.earlier import Earlier, Known, state
 from spak.workspace.store import CHUNK, Store
 from spak.workspace.tree import MAX_DEPTH, TAKES_RIGHTS, Bounds
 
@@ -39,17 +42,11 @@ Written = list[tuple[os.stat_result, str, bool]]
 class _Folder:
     """What is to be copied of one folder, as it was looked at."""
 
-    files: list[str] = field(default_factory=list)
+    files: list[tuple[str, tuple[Known, os.stat_result] | None]] = field(default_factory=list)
+    """With what an earlier copy knows of it."""
     links: list[str] = field(default_factory=list)
     folders: dict[str, tuple[int, _Folder]] = field(default_factory=dict)
     """With their modes."""
-
-
-@dataclass(slots=True)
-class _Counted:
-    files: int = 0
-    entries: int = 0
-    size_bytes: int = 0
 
 
 def copy(
@@ -60,23 +57,27 @@ def copy(
     disk: Disk,
     bounds: Bounds,
     ours: Iterable[Path],
+    runs: Path | None = None,
 ) -> tuple[Copied, Written]:
-    """Copy what is wanted of a folder into an open one, but for folders of `ours`.
+    """Copy what is wanted of a folder into an open one, but for folders of `ours`. In the folder `runs` what
+    is read is kept for the next copy.
 
     Raises: RunError `workspace.limit` before the first byte is copied; `workspace.changing`,
     `workspace.unreadable`, `git.*`.
     """
     brought = choose(source, wanted)
     never = frozenset((found.st_dev, found.st_ino) for found in map(os.stat, ours))
-    counted, copying = _Counted(), _Copying(disk, store)
+    earlier = Earlier(runs, source, store, disk)
+    looking, copying = _Looking(bounds, never, earlier), _Copying(disk, earlier)
     old = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        copying.folder(old, into, _looked(old, brought.files, bounds, never, counted, 0))
+        found = looking.folder(old, brought.files)
+        earlier.begin(looking.small, looking.known, bounds.store_bytes)
+        copying.folder(old, into, found)
     finally:
         os.close(old)
-    store.write()
-    disk.sync_all(into)
-    return Copied.of(source, brought, counted.files), copying.written
+    earlier.keep()
+    return Copied.of(source, brought, looking.files), copying.written
 
 
 def no_folder(source: Path) -> UsageError:
@@ -84,53 +85,89 @@ def no_folder(source: Path) -> UsageError:
     return UsageError("workspace.source", f"{source} is not a folder", "name a folder with --workspace")
 
 
-def _looked(
-    at: int, names: Names, bounds: Bounds, never: frozenset[_Identity], counted: _Counted, depth: int
-) -> _Folder:
-    """What is there of the names. Raises: RunError `workspace.limit`."""
-    found = _Folder()
-    for name, below in names.items():
+class _Looking:
+    """What is there of the names, counted before a byte is copied."""
+
+    def __init__(self, bounds: Bounds, never: frozenset[_Identity], earlier: Earlier) -> None:
+        self._bounds, self._never, self._earlier = bounds, never, earlier
+        self._most_bytes = min(bounds.size_bytes, bounds.store_bytes)
+        self._tops: dict[str, tuple[int, int]] = {}
+        """Entries and bytes of what is at the top, as far as they were counted."""
+        self.files = self.entries = self.size_bytes = 0
+        self.small = self.known = 0
+        """Files that earlier copies can know, and how many they know."""
+
+    def folder(self, at: int, names: Names, path: str = "", depth: int = 0) -> _Folder:
+        """Raises: RunError `workspace.limit`, `workspace.unreadable`."""
+        found = _Folder()
+        for name, below in names.items():
+            entries, size_bytes = self.entries, self.size_bytes
+            self._entry(found, at, name, below or {}, path, depth)
+            if self.entries > self._bounds.entries or self.size_bytes > self._most_bytes or depth > MAX_DEPTH:
+                raise self._too_big(f"{path}{name}".split("/")[0])
+            if not path:
+                self._tops[name] = self.entries - entries, self.size_bytes - size_bytes
+        return found
+
+    def _too_big(self, last: str) -> RunError:
+        bounds, which_one, raised = self._bounds, 0, "raise `files`"
+        if self.entries > bounds.entries:
+            limit = f"{bounds.entries} files and folders"
+        elif self.size_bytes > self._most_bytes:
+            limit, which_one = f"{self._most_bytes >> 20} MiB", 1
+            raised = "raise `size_mib`" if self._most_bytes == bounds.size_bytes else "raise `store_mib`"
+        else:
+            limit, raised = f"{MAX_DEPTH} folders in one another", "remove it"
+        counted = tuple(map(sum, zip((0, 0), *self._tops.values(), strict=True)))
+        self._tops[last] = self.entries - counted[0], self.size_bytes - counted[1]
+        most = max(self._tops, key=lambda name: self._tops[name][which_one])
+        return RunError(
+            "workspace.limit",
+            f"the folder is too big to be copied: it has more than {limit}, most of them so far in {most!r}",
+            f"leave that out by .gitignore, bring a part with `only` in [workspace], {raised} there, or name "
+            "a smaller folder with --workspace",
+        )
+
+    def _entry(self, into: _Folder, at: int, name: str, below: Names, path: str, depth: int) -> None:
         try:
-            seen = os.stat(name, dir_fd=at, follow_symlinks=False)
+            found = os.stat(name, dir_fd=at, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
-            continue  # git tracks it, and somebody removed it
-        counted.entries += 1
-        if stat.S_ISREG(seen.st_mode):
-            counted.files += 1
-            counted.size_bytes += seen.st_size
-            found.files.append(name)
-        elif stat.S_ISLNK(seen.st_mode):
-            counted.files += 1
-            found.links.append(name)
-        elif stat.S_ISDIR(seen.st_mode) and (seen.st_dev, seen.st_ino) not in never:
+            return  # git tracks it, and somebody removed it
+        self.entries += 1
+        if stat.S_ISREG(found.st_mode):
+            self.files += 1
+            self.size_bytes += found.st_size
+            known = None
+            if found.st_size < CHUNK:
+                self.small += 1
+                known = self._earlier.known(path + name, found)
+                self.known += known is not None
+            into.files.append((name, known and (known, found)))
+        elif stat.S_ISLNK(found.st_mode):
+            self.files += 1
+            into.links.append(name)
+        elif stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) not in self._never:
             inner = _open_folder(name, at)
             try:
-                mode = stat.S_IMODE(seen.st_mode)
-                found.folders[name] = mode, _looked(inner, below or {}, bounds, never, counted, depth + 1)
+                mode = stat.S_IMODE(found.st_mode)
+                into.folders[name] = mode, self.folder(inner, below, f"{path}{name}/", depth + 1)
             finally:
                 os.close(inner)
-        if counted.entries > bounds.entries or counted.size_bytes > bounds.size_bytes or depth > MAX_DEPTH:
-            raise RunError(
-                "workspace.limit",
-                f"the folder is too big to be copied: more than {bounds.entries} files and folders, "
-                f"{bounds.size_bytes >> 20} MiB, or {MAX_DEPTH} folders deep",
-                "name a smaller folder with --workspace, or a part of it with `only` in [workspace]",
-            )
-    return found
 
 
 class _Copying:
     """One copy."""
 
-    def __init__(self, disk: Disk, store: Store) -> None:
-        self._disk, self._store = disk, store
+    def __init__(self, disk: Disk, earlier: Earlier) -> None:
+        self._disk, self._earlier = disk, earlier
         self.written: Written = []
         self._clones = True
         """Whether the file systems may share blocks; the first file shows it."""
 
-    def folder(self, source: int, into: int, found: _Folder) -> None:
-        for name in found.files:
-            self._file(name, source, into)
+    def folder(self, source: int, into: int, found: _Folder, path: str = "") -> None:
+        for name, again in found.files:
+            if again is None or self._clones or not self._again(f"{path}{name}", name, into, *again):
+                self._file(f"{path}{name}", name, source, into)
         for name in found.links:
             self._disk.symlink(os.readlink(name, dir_fd=source), name, into)
         for name, (mode, below) in found.folders.items():
@@ -138,40 +175,61 @@ class _Copying:
             inner = _open_folder(name, source)
             try:
                 with self._disk.folder(name, into) as made:
-                    self.folder(inner, made, below)
+                    self.folder(inner, made, below, f"{path}{name}/")
                     self._disk.own(made, mode)
             finally:
                 os.close(inner)
 
-    def _file(self, name: str, source: int, into: int) -> None:
+    def _again(self, path: str, name: str, into: int, known: Known, found: os.stat_result) -> bool:
+        """Make a file of what an earlier copy has read; False where that is not there."""
+        data = self._earlier.content(path, known)
+        if data is None:
+            return False
+        new = self._disk.create(name, into, stat.S_IMODE(found.st_mode) & ~TAKES_RIGHTS)
+        try:
+            self._disk.write(new, data)
+            self.written.append((self._as(new, found), known.digest, known.secret))
+        finally:
+            os.close(new)
+        return True
+
+    def _file(self, path: str, name: str, source: int, into: int) -> None:
         """Raises: RunError `workspace.changing`."""
         old = _open(name, source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            new = self._disk.create(name, into)
+            seen = os.fstat(old)
+            new = self._disk.create(name, into, stat.S_IMODE(seen.st_mode) & ~TAKES_RIGHTS)
             try:
                 for _ in range(_TRIES):
-                    seen = os.fstat(old)
                     data = self._contents(old, new, seen.st_size)
-                    if _state(os.fstat(old)) == _state(seen) and stat.S_ISREG(seen.st_mode):
+                    after = os.fstat(old)
+                    if state(after) == state(seen) and stat.S_ISREG(seen.st_mode):
                         break
+                    seen = after
                     os.lseek(new, 0, os.SEEK_SET)
                     os.ftruncate(new, 0)
                 else:
                     raise _changing(name)
-                self._disk.own(new, stat.S_IMODE(seen.st_mode) & ~TAKES_RIGHTS)
-                os.utime(new, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+                copied = self._as(new, seen)
                 if data is not None:
-                    self._took(name, os.fstat(new), data)
+                    digest = canon.digest(data)
+                    held = which.may_hold(name) and which.finds(name, data[: contents.MAX_BYTES])
+                    self._earlier.put(path, seen, digest, data, bool(held))
+                    self.written.append((copied, digest, bool(held)))
             finally:
                 os.close(new)
         finally:
             os.close(old)
 
-    def _took(self, name: str, found: os.stat_result, data: bytes) -> None:
-        digest = canon.digest(data)
-        self._store.put(digest, data)
-        held = which.may_hold(name) and which.finds(name, data[: contents.MAX_BYTES])
-        self.written.append((found, digest, bool(held)))
+    def _as(self, new: int, old: os.stat_result) -> os.stat_result:
+        """Give a new file the mode and the times of the old one; gives what it then is."""
+        os.utime(new, ns=(old.st_atime_ns, old.st_mtime_ns))
+        found, mode = os.fstat(new), stat.S_IMODE(old.st_mode) & ~TAKES_RIGHTS
+        owner = self._disk.owner
+        if stat.S_IMODE(found.st_mode) == mode and owner in (None, (found.st_uid, found.st_gid)):
+            return found
+        self._disk.own(new, mode)
+        return os.fstat(new)
 
     def _contents(self, old: int, new: int, size: int) -> bytes | None:
         """Copy the bytes; they are given back where they are few."""
@@ -188,14 +246,10 @@ class _Copying:
         return None
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
 def _changing(name: str) -> RunError:
     return RunError(
         "workspace.changing",
-        f"a file changes while it is copied: {name!r}",
+        f"a file or folder changes while it is copied: {name!r}",
         "end whatever writes into the folder, then start the run again",
     )
 
@@ -217,6 +271,8 @@ def _open(name: str, at: int, flags: int) -> int:
     try:
         return os.open(name, flags, dir_fd=at)
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise _changing(name) from error
         if error.errno not in (errno.EACCES, errno.EPERM):
             raise
         raise unreadable(name) from error

@@ -23,7 +23,7 @@ class GitPlaces:
 
     @property
     def repository(self) -> Path:
-        """Where the bare repository of the run is (spak.repository.commits)."""
+        """Where the bare repository of the run is (spak.repository.begun)."""
         return self.store.folder / "git"
 
     @property

@@ -6,7 +6,7 @@ whatever its length.
 The head names the part of the pack that the entries are of: where it ends (`covered`, all of it on disk), the
 last head before that as it is written there, the step that was under way, and the CRC-32 of all this. An
 index that is not of the pack beside it, or damaged, is not used, and the pack is read from its beginning. It
-is written aside and renamed, never synced, and searched where it lies: nothing of it is loaded.
+is written aside and renamed, never synced, and searched where it lies; it is loaded for whoever asks often.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ FILE = "index"
 MAGIC = b"spak-index 1\n"
 LEAST, GROWN = 2_000, 10
 """A new one is written for so many new objects, and for as many as a tenth of those in the old one."""
+_MANY = 8
+"""Whoever looks for more than this part of the entries is better off with all of them in memory."""
 _HEAD = struct.Struct(">QQ64s43sQQQ")
 _CRC = struct.Struct(">I")
 _ENTRY = struct.Struct(">43sQQ")
@@ -50,6 +52,8 @@ class Index:
         self.covered = covered
         self._data = data
         self._count = 0 if data is None else (len(data) - _START) // _ENTRY.size
+        self._asked = 0
+        self._all: dict[bytes, Place] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -59,6 +63,9 @@ class Index:
         if self._data is None:
             return None
         wanted, low, high = digest.encode("ascii", "replace"), 0, self._count
+        self._asked += 1
+        if self._asked > self._count // _MANY:
+            return self._loaded().get(wanted)
         while low < high:
             middle = (low + high) // 2
             at = _START + middle * _ENTRY.size
@@ -70,6 +77,13 @@ class Index:
             return None
         found, start, length = _ENTRY.unpack_from(self._data, _START + low * _ENTRY.size)
         return (start, length) if found == wanted else None
+
+    def _loaded(self) -> Mapping[bytes, Place]:
+        """All of it, for whoever asks often."""
+        if not self._all and self._data is not None:
+            entries = _ENTRY.iter_unpack(memoryview(self._data)[_START:])
+            self._all = {digest: (start, length) for digest, start, length in entries}
+        return self._all
 
     def with_more(self, places: Mapping[str, Place]) -> bytes:
         """The entries of a new index: those of this one and these."""

@@ -1,7 +1,7 @@
 """A workspace on its way to another host: what a root needs, put into `ports.Blobs` and read out of them.
 
 The digest of a root is that of its list, which names all that is below by digest: R3 itself is the manifest.
-A folder's list is put after everything that it names, so that whoever finds a list in the blobs finds its
+A folder's list is put after everything that it names, so that a reader of a list in the blobs finds its
 contents too, and what is there already is not looked at again. (Only a tool that writes a folder's list into
 a file could break that, and only for its own run.)
 """

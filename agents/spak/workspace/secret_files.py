@@ -1,4 +1,4 @@
-"""Files of secrets below a folder, by their names and contents: for whoever has no scan of it.
+"""Files of secrets below a folder, by their names and contents: for callers without a scan of it.
 
 Takes a folder; gives the paths of regular files that `spak.secrets.which` calls secret, or that hold one
 (`spak.secrets.files`), relative to it. No link is followed; a folder that cannot be read holds none that
@@ -24,7 +24,7 @@ MOST = 400_000
 
 
 def walk(root: Path, skip: Collection[str] = (), top: str = "") -> tuple[str, ...]:
-    """The paths, in no order; `skip` are names at the top, `top` a folder of the root to look in alone."""
+    """The paths, in no order; `skip` are names at the top, `top` the only folder of the root to look in."""
     left = [MOST]
     return tuple(_below(str(root / top), f"{top}/" if top else "", False, False, skip, left))
 

@@ -50,6 +50,8 @@ from spak.workspace.tree import (
 from spak.workspace.unpack import Limits, unpack
 from spak.workspace.wal import Preimage
 
+_ANEW = "free some space or mend what is named there, then start the run again"
+
 
 class Workspace:
     """One folder, one store. `wait_s`: for a tool that has outlived its runner. `travels`: the runner pushes
@@ -82,6 +84,7 @@ class Workspace:
         self._left: Node | None = None
         self._prepared = False
         self.travels = travels
+        self._fresh = Path(store) / "fresh"  # while files that it was filled with were never synced
 
     @property
     def fsyncs(self) -> int:
@@ -116,7 +119,10 @@ class Workspace:
         Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`, `workspace.full`.
         """
         with self._held("taking a snapshot") as fd:
-            return self._scan(fd).root.digest
+            root = self._scan(fd).root.digest
+            if self._fresh.exists():  # a loss of power may take its files: they come from the store then
+                self._store.sync()
+            return root
 
     def content_at(self, root: str, path: str) -> str | None:
         """The hash of the content that a file had under an earlier root; None when there was no such file.
@@ -233,8 +239,9 @@ class Workspace:
             if tree.root is not base:
                 finish.drop_specials(self._disk, fd, base, tree.root)
                 self._touched = differences(base, tree.root)
-                if len(self._touched) > SYNC_EACH:
+                if len(self._touched) > SYNC_EACH or self._fresh.exists():
                     self._disk.sync_all(fd)
+                    self._fresh.unlink(missing_ok=True)
                 else:
                     finish.sync_changed(self._disk, fd, base, tree.root)
             self._state = "done"
@@ -324,8 +331,9 @@ class Workspace:
             self._store.look()
             push(self._store, root, blobs)
 
-    def copy_in(self, source: Path, wanted: Wanted = USUAL) -> Copied:
-        """Copy what is wanted of a folder into this one, which must be empty; the original is only read.
+    def copy_in(self, source: Path, wanted: Wanted = USUAL, runs: Path | None = None) -> Copied:
+        """Copy what is wanted of a folder into this one, which must be empty; the original is only read. What
+        is read is kept in the folder `runs` for the next copy.
 
         Raises: UsageError `workspace.source`; RunError `workspace.limit`, `workspace.not_empty`,
         `workspace.unreadable`, `workspace.changing`, `git.*`, with nothing left behind.
@@ -334,7 +342,8 @@ class Workspace:
             raise copying.no_folder(source)
         with self._filling("copying the workspace") as fd:
             ours = (self.directory, self._store.folder)
-            copied, written = copying.copy(source, fd, wanted, self._store, self._disk, self._bounds, ours)
+            disk, bounds = self._disk, self._bounds
+            copied, written = copying.copy(source, fd, wanted, self._store, disk, bounds, ours, runs)
             self._scanner.know(written)
             return copied
 
@@ -352,15 +361,13 @@ class Workspace:
                 raise OSError(errno.EIO, "a file that was just written reads differently")
             written.append((os.fstat(file), digest, holds_secret(file, path)))
 
-        with self._filling("unpacking files") as fd:
+        with self._filling("unpacking files"):
             if unpack(archive, self.directory, limits, folder, wrote).root != root:
                 raise RunError(
                     "upload.changed",
                     "the stored files are not the ones that were brought",
                     "upload them again",
                 )
-            self._store.write()
-            self._disk.sync_all(fd)
             self._scanner.know(written)
 
     # ---- private -----------------------------------------------------------------------------------
@@ -368,12 +375,13 @@ class Workspace:
     @contextmanager
     def _filling(self, doing: str) -> Iterator[int]:
         """The empty folder, held; emptied again when it is not filled to the end."""
-        with self._held(doing) as fd:
+        with self._held(doing, _ANEW) as fd:
             if any(self.directory.iterdir()):
                 raise RunError(
                     "workspace.not_empty", f"{self.directory} is not empty", "start a new run for other files"
                 )
             try:
+                self._fresh.touch()
                 yield fd
             except BaseException:
                 for path in self.directory.iterdir():
@@ -381,9 +389,9 @@ class Workspace:
                 raise
 
     @contextmanager
-    def _held(self, doing: str) -> Iterator[int]:
+    def _held(self, doing: str, hint: str = "") -> Iterator[int]:
         """The folder, open, with the lock held; what the system refuses inside becomes a typed error."""
-        with typed(doing):
+        with typed(doing, hint):
             self._prepare()
             with self._lock:
                 fd = self._open_root()

@@ -2,6 +2,7 @@
 
     <store>/pack    `spak-pack 1\\n`, then records: a head of 64 bytes and the bytes that it names
     <store>/index   where its objects are, a cache (spak.workspace.index)
+    <store>/shared  a pack that is finished, and the same file in several stores (spak.workspace.earlier)
     <store>/lock    the workspace lock, empty
     <store>/fence   the highest lease that took it (spak.workspace.lock)
     <store>/secrets what was in files of secrets (spak.workspace.secret_list)
@@ -34,6 +35,7 @@ from spak.files.disk import Disk
 from spak.workspace import index as indexes
 from spak.workspace.index import Covered, Index
 
+SHARED = "shared"
 CHUNK = 1 << 20
 
 MAGIC = b"spak-pack 1\n"
@@ -65,6 +67,8 @@ class Store:
         self._most_bytes = most_bytes
         self.sources: tuple[Source, ...] = ()
         """Other places to read from: the store of a run that this one was forked from, the run's blobs."""
+        self.shared: Store | None = None
+        """A finished pack that this one goes on from: what is there is not kept again."""
         self.lost = False
         """Something had been written but was not whole when we opened the file."""
         self._path = folder / "pack"
@@ -88,6 +92,9 @@ class Store:
 
     def look(self, *, write: bool = False) -> None:
         """See what is there, and what others have written since. Raises: RunError `workspace.object`."""
+        if self._fd < 0 and self.shared is None and (self.folder / SHARED).is_dir():
+            self.shared = Store(self.folder / SHARED, self._disk)
+            self.shared.look()
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -109,7 +116,11 @@ class Store:
         """Whether a content is there, or waits to be written."""
         if self._fd < 0:
             self.look()
-        return digest in self._waiting or self._place(digest) is not None
+        return self._has_own(digest) or self.shares(digest)
+
+    def shares(self, digest: str) -> bool:
+        """Whether the shared pack has a content."""
+        return self.shared is not None and self.shared.has(digest)
 
     def knows(self, digest: str) -> bool:
         """Whether it is here or in one of the sources."""
@@ -118,6 +129,8 @@ class Store:
     def pieces(self, digest: str) -> Iterator[bytes]:
         """An object that is here, unchecked."""
         place = self._place(digest)
+        if place is None and self.shared is not None:
+            return self.shared.pieces(digest)
         assert place is not None
         return self._pieces(place)
 
@@ -128,6 +141,13 @@ class Store:
             raise _damaged(digest)
         return data
 
+    def small(self, digest: str) -> bytes | None:
+        """A small object of the file itself; None where it is not there, or not what it is called."""
+        if self._fd < 0 or (place := self._place(digest)) is None:
+            return None
+        data = os.pread(self._fd, place[1], place[0])
+        return data if canon.digest(data) == digest else None
+
     def copy_to(self, digest: str, fd: int) -> None:
         """Write an object to an open file. Raises: RunError `workspace.object`; it may be half written."""
         hashing = hashlib.sha256()
@@ -136,6 +156,11 @@ class Store:
             self._disk.write(fd, chunk)
         if name(hashing) != digest:
             raise _damaged(digest)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is in the file."""
+        return self._end
 
     def begun(self) -> bytes | None:
         """The record of the step under way, if one is."""
@@ -147,12 +172,13 @@ class Store:
 
     # ---- writing -----------------------------------------------------------------------------------
 
-    def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes whose digest is known already; they are in the file after `write`.
+    def put(self, digest: str, data: bytes, *, own: bool = False) -> None:
+        """Keep bytes whose digest is known already; they are in the file after `write`. `own`: though the
+        shared pack has them, for there they are damaged.
 
         Raises: RunError `workspace.limit` where it would hold too much.
         """
-        if not self.has(digest):
+        if not (self._has_own(digest) if own else self.has(digest)):
             self._must_hold(len(data))
             self._waiting[digest] = data
             self._waiting_size += len(data)
@@ -188,6 +214,12 @@ class Store:
         """Write what is new."""
         if self._waiting:
             self._append([(b"o", digest, data) for digest, data in self._waiting.items()])
+
+    def sync(self) -> None:
+        """Write what is new, and make all durable."""
+        self.write()
+        if self._end > self._synced:
+            self._sync()
 
     def begin(self, data: bytes) -> None:
         """A step begins: its record, and every object put so far, are durable."""
@@ -263,6 +295,9 @@ class Store:
         for kind, digest, length, _, at in heads:
             self._take(kind, digest, (at, length))
 
+    def _has_own(self, digest: str) -> bool:
+        return digest in self._waiting or self._place(digest) is not None
+
     def _place(self, digest: str) -> _Place | None:
         return self._index.get(digest) or self._base.get(digest)
 
@@ -321,7 +356,8 @@ class Store:
 
     def _must_hold(self, more: int) -> None:
         most = self._most_bytes
-        if most is not None and self._end + self._waiting_size + more > most:
+        held = self._end + self._waiting_size + (self.shared.size if self.shared is not None else 0)
+        if most is not None and held + more > most:
             raise RunError(
                 "workspace.limit",
                 f"the states of the files that are kept would be more than {most >> 20} MiB",

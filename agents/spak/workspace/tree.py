@@ -37,7 +37,8 @@ MAX_DEPTH = 128
 TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
 """Bits by which whoever runs a file gets the rights of its owner or group."""
 
-_RACY_NS = 100_000_000
+_RACY_NS, _COARSE_NS = 100_000_000, 2_000_000_000
+"""Two changes in so short a time may bear the same time; the second where a disk counts whole seconds."""
 _TRIES = 3
 _NO_NAMES: frozenset[str] = frozenset()
 
@@ -166,8 +167,7 @@ class Scanner:
         _, node = self._seen.get(found.st_ino, _UNSEEN)
         if node is None or node.digest != digest or node.changed_ns != found.st_ctime_ns:
             node = Node("f", mode, digest, found.st_size, {}, found.st_ino, found.st_ctime_ns)
-        settled = max(found.st_ctime_ns, found.st_mtime_ns) < started - _RACY_NS
-        self._seen[found.st_ino] = (_signature(found) if settled else None, node)
+        self._seen[found.st_ino] = (_signature(found) if settled(found, started) else None, node)
         return node
 
     def _digest(self, fd: int, size: int, keep: bool) -> str:
@@ -184,6 +184,12 @@ class Scanner:
             hashing.update(chunk)
         digest = name(hashing)
         return digest if not keep or self.store.put_file(digest, fd, size, self.cancel) else ""
+
+
+def settled(found: os.stat_result, read_ns: int) -> bool:
+    """Whether a file that looked like this when it was read, then, looks otherwise after any later change."""
+    margin = _RACY_NS if found.st_ctime_ns % 1_000_000_000 else _COARSE_NS
+    return max(found.st_ctime_ns, found.st_mtime_ns) < read_ns - margin
 
 
 def holds_secret(fd: int, filename: str) -> bool:

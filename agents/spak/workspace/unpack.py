@@ -8,7 +8,9 @@ where they stay inside: each is followed by the names of the archive alone, and 
 `.spak`, is refused by its name. They are made last, so that nothing is written by way of a link. A zip in a
 zip is a file like any other. Times, owners and all mode bits but "executable" are left.
 
-`.spak` and `__MACOSX` at the top are left out: the first is ours, the second is no part of the files.
+`.spak` and `__MACOSX` at the top are left out: the first is ours, the second is no part of the files. So is
+`.git` wherever it is: its history and its settings may hold secrets, and no run reads them. In an entry that
+was made on FAT or NTFS a backslash parts folders, as Windows PowerShell writes it.
 `look` with `strip` leaves out a single folder that everything is in, and names it for `unpack`.
 """
 
@@ -32,6 +34,9 @@ from spak.workspace.links import Way
 from spak.workspace.store import CHUNK, name
 from spak.workspace.tree import MAX_DEPTH, Node, encode
 
+GIT = ".git"
+_FAT = 0
+"""`create_system` of an entry that DOS or Windows made (APPNOTE 4.4.2)."""
 LEFT_OUT = frozenset({OURS, "__MACOSX"})
 NAME_BYTES, PATH_BYTES = 255, 4000
 """The longest name and path that Linux takes, less some room for the folder around them."""
@@ -111,16 +116,26 @@ def below(path: str, folder: str) -> str:
     if path.split("/", 1)[0] in LEFT_OUT:
         return ""
     inner = path.removeprefix(f"{folder}/") if folder else path
+    if GIT in inner.split("/"):
+        return ""
     return "" if inner.split("/", 1)[0] in LEFT_OUT or (folder and path == folder) else inner
+
+
+def entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The entries of an archive, their names with `/` between folders."""
+    for info in archive.infolist():
+        if info.create_system == _FAT:
+            info.filename = info.filename.replace("\\", "/")
+    return archive.infolist()
 
 
 def _around(archive: zipfile.ZipFile) -> str:
     """The only folder at the top, when everything is in it and it is not empty."""
-    paths = [checked_name(info.filename) for info in archive.infolist()]
+    paths = [checked_name(info.filename) for info in entries(archive)]
     kept = [path for path in paths if path.split("/", 1)[0] not in LEFT_OUT]
     tops = {path.split("/", 1)[0] for path in kept}
     inside = [path for path in kept if "/" in path]
-    files = {checked_name(info.filename) for info in archive.infolist() if not info.is_dir()}
+    files = {checked_name(info.filename) for info in entries(archive) if not info.is_dir()}
     return tops.pop() if len(tops) == 1 and inside and not tops & files else ""
 
 
@@ -182,7 +197,7 @@ class _Pass:
         self._links: dict[str, str] = {}
 
     def contents(self) -> Contents:
-        for info in self._archive.infolist():
+        for info in entries(self._archive):
             given = checked_name(info.filename)
             path = below(given, self._around)
             if not path:

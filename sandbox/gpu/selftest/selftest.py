@@ -38,7 +38,7 @@ from array import array
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from spak.kernel.metric_decision import DEFAULTS, decide  # noqa: E402
+from spak.kernel.metric.decision import DEFAULTS, decide  # noqa: E402
 from spak.validators import pairs  # noqa: E402
 
 FORMAT = 1

@@ -67,10 +67,8 @@ export class GraphPane {
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     for (const part of changed.fresh) {
-      if (part.matches("[data-task]")) {
-        part.setAttribute("tabindex", "-1");
-        part.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
-      } else if (part.matches("g.edge")) part.prepend(draw("path", { class: "hit", d: part.querySelector(".line").getAttribute("d") }));
+      if (part.matches("[data-task]")) part.setAttribute("tabindex", "-1");
+      else if (part.matches("g.edge")) part.prepend(draw("path", { class: "hit", d: part.querySelector(".line").getAttribute("d") }));
     }
     for (const part of changed.moved) if (part.classList.contains("edge")) part.querySelector(".hit").setAttribute("d", part.querySelector(".line").getAttribute("d"));
     for (const node of svg.querySelectorAll("g.node")) {

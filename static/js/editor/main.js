@@ -124,6 +124,7 @@ function problems(found) {
   const summary = find("#problems-summary");
   summary.replaceChildren(icon(errors ? "error" : warnings ? "warning" : "tick"), el("span", {}, (words.join(", ") || "No problems") + (found.diagnostics.length >= MOST ? ", and perhaps more" : "")));
   summary.className = errors ? "error" : warnings ? "warning" : "good";
+  const held = [...list.querySelectorAll("button")].indexOf(document.activeElement);
   list.replaceChildren(
     ...found.diagnostics.map((item) =>
       el(
@@ -135,6 +136,7 @@ function problems(found) {
     ),
   );
   find("#problems").classList.toggle("none", !found.diagnostics.length);
+  if (held >= 0) ([...list.querySelectorAll("button")].slice(0, held + 1).pop() ?? pane.view).focus();  // the next problem
 }
 
 // ---- edits: an operation becomes changes of the text, one transaction, one step of undo
@@ -477,6 +479,7 @@ find("#keys dl")?.append(
     ["Ctrl S", "Save a version"],
     ["Ctrl Z, Ctrl Y", "Undo, redo: text and graph alike"],
     ["Ctrl Space", "What may stand here"],
+    ["F1", "The documentation of the word"],
     ["F12, Shift F12", "Where a name is given; all its places"],
     ["F2", "Rename"],
     ["Ctrl .", "Fix the problem of this line"],

@@ -1,5 +1,5 @@
 // Shows signs that have no width, or that turn the direction of a text, where they stand: beside those that
-// CodeMirror knows the ones that spakweb.runs.unsafe_text reveals on other pages.
+// CodeMirror knows the ones that spakweb.ground.unsafe_text reveals on other pages.
 
 import { highlightSpecialChars } from "../../vendor/codemirror.js";
 

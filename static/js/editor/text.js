@@ -160,6 +160,7 @@ export class TextPane {
       Prec.high(
         keymap.of([
           { key: "Mod-s", run: () => (this.on.save(), true) },
+          { key: "F1", run: () => (this.explain(), true) },
           { key: "F12", run: () => (this.define(), true) },
           { key: "Shift-F12", run: () => (this.refer(), true) },
           { key: "F2", run: () => (this.rename(), true) },
@@ -294,7 +295,18 @@ export class TextPane {
       return null;
     }
     if (!answer.text) return null;
-    return { pos: answer.from, end: answer.to, above: true, create: () => ({ dom: el("div", { class: "hover" }, prose(answer.text)) }) };
+    const more = el("a", { href: answer.docs, target: "_blank", rel: "noopener" }, "Documentation");
+    return { pos: answer.from, end: answer.to, above: true, create: () => ({ dom: el("div", { class: "hover" }, prose(answer.text), el("p", {}, more)) }) };
+  }
+
+  // The section of the documentation about the word at the cursor, in a tab that is opened before the answer
+  // comes, since a browser lets nothing else open one.
+  explain(at = this.view.state.selection.main.head) {
+    const page = window.open("", "_blank");
+    return this.tried(async () => {
+      const { docs } = await ask(this.config.urls.hover, this.question(at));
+      if (page) page.location = docs ?? this.config.urls.docs;
+    });
   }
 
   async tried(action) {
@@ -353,7 +365,7 @@ export class TextPane {
       const { text } = this;
       const { changes } = await ask(this.config.urls.format, { text });
       if (this.text !== text) throw new Error("The text changed meanwhile. Try again.");
-      toast(this.apply(changes, { userEvent: "input.format" }) ? "Laid out; the meaning is the same." : "It is laid out already.");
+      toast(this.apply(changes, { userEvent: "input.format" }) ? "Formatted; the meaning is the same." : "Already formatted.");
     });
   }
 }

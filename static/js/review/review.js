@@ -152,7 +152,7 @@ document.addEventListener("input", (event) => {
 // ---- comments on a line or a part
 
 function about({ line = 0, path = "" }) {
-  comment.elements.line.value = line;
+  comment.elements.line.value = line || "";
   comment.elements.path.value = path;
   comment.elements.text.focus();
 }

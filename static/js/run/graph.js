@@ -1,7 +1,7 @@
 // The graph of a run: states of its nodes, how often each edge was taken. Takes [task, state, visits] and
 // [from, signal, to, times, slips]; changes attributes of the drawing that the server made, and no place in it.
 
-const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "a step failed", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "last step failed", failed: "failed", refused: "refused", cancelled: "cancelled" };
 const LARGE = 300;
 const NAMES = { succeeded: "done" };
 
@@ -43,16 +43,16 @@ export class Graph {
     });
   }
 
-  node(task, state, visits) {
+  node(task, state, visits, failed = 0) {
     const found = this.nodes.get(task), name = nodeName(state);
-    if (!found || this.known.get(task) === `${name}|${visits}`) return;
-    this.known.set(task, `${name}|${visits}`);
-    found.wanted = [name, visits];
+    if (!found || this.known.get(task) === `${name}|${visits}|${failed}`) return;
+    this.known.set(task, `${name}|${visits}|${failed}`);
+    found.wanted = [name, visits, failed];
     if (!this.large || found.seen) this.draw(found);
   }
 
   draw(found) {
-    const [name, visits] = found.wanted;
+    const [name, visits, failed] = found.wanted;
     if (name) {
       found.box.dataset.state = name;
       found.use?.setAttribute("href", `#g-s-${name}`);
@@ -63,7 +63,7 @@ export class Graph {
     const label = (LABELS[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
     if (found.text?.firstChild) found.text.firstChild.data = label;
     else if (found.text) found.text.textContent = label;
-    found.label = label || "not entered";
+    found.label = (label || "not entered") + (failed && name === "done" ? `, ${failed} ${failed === 1 ? "step" : "steps"} failed first` : "");
     if (!this.large) this.tell(found);
   }
 
@@ -72,7 +72,6 @@ export class Graph {
     if (!found.tooltip) return;
     found.words ??= found.tooltip.textContent;
     found.tooltip.textContent = `${found.words}\nstate: ${found.label ?? "not entered"}`;
-    found.box.removeAttribute("aria-label");
   }
 
   // Words first, then all widths: measured one by one, each would lay out the drawing anew.

@@ -9,17 +9,18 @@ const EACH_MS = 700;
 const PARTS = ["run-figures", "run-head", "run-ask"];
 
 export class Header {
-  constructor(requests, address, failed, renewed) {
-    this.renew = paced(() => this.fetch(requests, address, renewed), () => EACH_MS, failed);
+  constructor(requests, address, failed, renewed, asked) {
+    this.renew = paced(() => this.fetch(requests, address, renewed, asked), () => EACH_MS, failed);
   }
 
-  async fetch(requests, address, renewed) {
+  async fetch(requests, address, renewed, asked) {
     const html = await requests.text("head", address);
     const fresh = new DOMParser().parseFromString(html, "text/html");
     for (const part of PARTS) await released(byId(part));
     replaceFigures(fresh.getElementById("run-figures"), renewed);
     replaceHead(fresh.getElementById("run-head"));
     replaceQuestion(fresh.getElementById("run-ask"));
+    asked();
   }
 }
 

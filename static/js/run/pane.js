@@ -7,7 +7,7 @@ import { Log } from "./log.js";
 import { append, prepend } from "./records.js";
 import { Aborted, paced } from "./requests.js";
 
-const EACH_MS = 2500, EMPTY_MS = 150;
+const EACH_MS = 2500, EMPTY_MS = 150, FOLLOW_MS = 2000;
 const FILTERS = ["task", "kind", "authority", "level", "q", "before"];
 
 export class Pane {
@@ -21,6 +21,13 @@ export class Pane {
     this.log.open(byId("log"));
     element.addEventListener("keydown", alongTimeline);
     this.olderOnScroll();
+    this.follow();
+  }
+
+  // What a worker does outside of the run, such as pushing a branch, has no record: it is asked for until it is done.
+  follow() {
+    clearTimeout(this.following);
+    if (this.element.querySelector("[data-follow]")) this.following = setTimeout(() => (this.refresh(), this.follow()), FOLLOW_MS);
   }
 
   get tab() {
@@ -80,6 +87,7 @@ export class Pane {
     this.element.dataset.tab = tab;
     this.log.open(byId("log"));
     this.olderOnScroll();
+    this.follow();
     for (const link of document.querySelectorAll(".detail-side .tabs a")) {
       if (link.dataset.tab === tab) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");

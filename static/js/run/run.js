@@ -6,6 +6,7 @@
 import { panes } from "../editor/panes.js";
 import { Connection } from "./connection.js";
 import { Announcer, button, byId } from "./dom.js";
+import { Draft } from "./draft.js";
 import { nodeName } from "./graph.js";
 import { Header } from "./header.js";
 import { Pane } from "./pane.js";
@@ -28,7 +29,7 @@ class RunPage {
     this.connection = new Connection("run-line", about.login);
     this.announcer = new Announcer();
     this.requests = new Requests();
-    this.header = new Header(this.requests, about.head, failed, () => this.continueCheck());
+    this.header = new Header(this.requests, about.head, failed, () => this.continueCheck(), () => this.draft?.restore());
     this.tasks = new Tasks(live, this.run);
     this.pane = new Pane(byId("pane"), this.requests, failed);
   }
@@ -40,6 +41,7 @@ class RunPage {
     document.addEventListener("submit", (event) => this.submitted(event));
     panes(document.querySelector(".run-columns"), "spak-run-panes");
     this.continueCheck();
+    this.draft = new Draft(this.about, (path) => this.opened([...document.querySelectorAll("#run-ask [data-edit]")].find((one) => one.dataset.edit === path)));
     setInterval(() => this.tick(), QUEUED_MS);
     if (this.about.ended !== "true") follow(this.about.socket, Number(this.about.count) - 1, (message) => this.heard(message), () => this.poll());
     document.documentElement.dataset.live = nodeName("ready");
@@ -86,8 +88,8 @@ class RunPage {
     if (fresh.state === old.state && fresh.asks === old.asks) return;
     if (fresh.state === "queued") byId("log-running")?.remove();  // its worker is gone
     this.pane.moreOutput();
-    const shown = fresh.checked === false ? "unchecked" : fresh.state;
-    document.title = document.title.replace(/ [a-z]+ ·/, ` ${shown} ·`);
+    const shown = fresh.by_own_tests?.length ? "own-tests" : fresh.checked === false ? "unchecked" : fresh.state;
+    document.title = document.title.replace(/ [a-z-]+ ·/, ` ${shown} ·`);
     this.announcer.say(`${WORDS[shown] ?? shown}${fresh.task ? `, task ${fresh.task}` : ""}`);
     this.tasks.follow(fresh);
   }
@@ -155,8 +157,13 @@ class RunPage {
     else if (node) this.pane.load(`?tab=records&task=${encodeURIComponent(node.dataset.task)}`);
   }
 
-  // Opens a file in the form of the question, beside those that are open.
   async edit(link) {
+    (await this.opened(link))?.querySelector("textarea").focus();
+  }
+
+  // The file in the form of the question, beside those that are open; undefined where it can no longer be edited.
+  async opened(link) {
+    if (!link) return undefined;
     const place = byId("edits"), path = link.dataset.edit;
     const opened = () => [...place.querySelectorAll(".edit")].find((one) => one.dataset.path === path);
     if (!opened()) {
@@ -168,10 +175,9 @@ class RunPage {
         place.append(fresh);
       } catch (error) {
         if (!(error instanceof Aborted)) this.announcer.say(error.message);
-        return;
       }
     }
-    opened().querySelector("textarea").focus();
+    return opened();
   }
 
   async open(link) {

@@ -4,7 +4,7 @@
 import { byId, span } from "./dom.js";
 import { Graph } from "./graph.js";
 
-export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", unchecked: "Completed, unchecked", allowed: "A step failed", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
+export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", unchecked: "Completed, unchecked", "own-tests": "Succeeded, by its own tests", allowed: "A step failed", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
 
 // Tokens and what they cost, in the words of the server; cost in billionths of a dollar.
 function spent(tokens, cost) {
@@ -20,9 +20,9 @@ export class Tasks {
     this.table = byId("run-tasks");
     this.states = new Map();
     this.run = run;
-    for (const [task, [state, visits, tokens, cost]] of Object.entries(live.nodes)) {
-      this.states.set(task, [state === "done" ? "succeeded" : state, visits, tokens, cost]);
-      this.graph.node(task, state, visits);
+    for (const [task, [state, visits, tokens, cost, failed]] of Object.entries(live.nodes)) {
+      this.states.set(task, [state === "done" ? "succeeded" : state, visits, tokens, cost, failed]);
+      this.graph.node(task, state, visits, failed);
     }
     this.graph.taken(live.edges);
   }
@@ -40,10 +40,10 @@ export class Tasks {
   }
 
   draw(task) {
-    const [state, visits, tokens, cost] = this.states.get(task);
+    const [state, visits, tokens, cost, failed] = this.states.get(task);
     const open = state === "running" || state === "waiting";  // while a worker runs it, a question is the backend's
     const shown = !open ? state : this.run.state === "running" ? "running" : task === this.run.task ? this.run.state : "";
-    this.graph.node(task, shown, visits);
+    this.graph.node(task, shown, visits, failed);
     this.row(task, shown, visits, spent(tokens, cost));
   }
 

@@ -92,8 +92,8 @@ class Files {
     if (found.files > found.shown.length) this.list.append(Object.assign(document.createElement("li"), { textContent: `and ${(found.files - found.shown.length).toLocaleString("en")} more` }));
     this.list.parentElement.hidden = false;
     box.querySelector("[data-keep]").hidden = false;
-    this.whole.hidden = !left.length;
-    this.say(`Uploaded ${found.files.toLocaleString("en")} ${found.files === 1 ? "file" : "files"}.${left.length ? ` Left out: ${left.join(", ")}.` : ""}${found.left_out ? ` Left out: ${found.left_out} that belong to SPAK or the zip program.` : ""}${found.folder ? ` The files are used without the folder ${found.folder} around them.` : ""}`);
+    this.whole.hidden = !left.some((one) => one !== ".git");
+    this.say(`Uploaded ${found.files.toLocaleString("en")} ${found.files === 1 ? "file" : "files"}.${left.length ? ` Left out: ${left.join(", ")}.` : ""}${found.left_out ? ` Left out: ${found.left_out} that belong to SPAK, git or the zip program.` : ""}${found.folder ? ` The files are used without the folder ${found.folder} around them.` : ""}`);
   }
 
   say(words, wrong = false) {

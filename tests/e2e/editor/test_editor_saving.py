@@ -243,7 +243,7 @@ def test_a_viewer_reads_and_does_not_write(person, platform) -> None:
 
 
 VIEWER = """
-from spakweb.teams.models import Membership, Team, User
+from spakweb.ground.teams.models import Membership, Team, User
 if not User.objects.filter(username="carol").exists():
     carol = User.objects.create_user("carol", "carol@spak.example", "spak-demo", first_name="Carol")
     Membership.objects.create(team=Team.objects.get(slug="demo-team"), user=carol, role="viewer")

@@ -67,6 +67,21 @@ def test_see_the_missing_task_mend_it_and_save(alice) -> None:
     expect(page.locator("main")).to_contain_text("Say what finalize is")
 
 
+def test_a_fix_leaves_the_focus_on_the_next_problem_or_in_the_text(alice) -> None:
+    alice.editor(TWO.replace("-> second", "-> third, fail -> fourth"))
+    page = alice.page
+    fixes = page.locator("#problems-list .fix")
+    expect(fixes.first).to_have_text("Create task third")
+    fixes.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#problems-list li").first).to_contain_text("fourth")
+    expect(page.locator("#problems-list button:focus")).to_have_count(1)
+    fixes.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#problems-list .error")).to_have_count(0)
+    expect(page.locator("body")).not_to_be_focused()
+
+
 def test_ghost_node_creates_its_task(alice) -> None:
     alice.editor(AS_FIRST_WRITTEN)
     alice.page.locator("#graph-pane .create").click()
@@ -251,7 +266,7 @@ def test_completion_hover_definition_rename_format_fold_search(alice) -> None:
     keys.press("Escape")
     alice.looked()
     keys.press("Shift+Alt+F")
-    page.get_by_text("Laid out").wait_for()
+    page.get_by_text("Formatted; the meaning").wait_for()
     assert "\n\n\n" not in alice.text
     alice.looked()
     alice.cursor("TASK finish {", after=False)
@@ -329,3 +344,47 @@ def test_pan_zoom_and_fit(alice) -> None:
     assert moved["y"] - at["y"] == pytest.approx(40, abs=3)
     page.get_by_role("button", name="Fit").click()
     expect(value).to_have_text(before)
+
+
+@pytest.mark.parametrize(
+    ("word", "section"),
+    [("TOOLS", "tools/"), ("CONFIG", "language/#config"), ("nvcc", "tools/#nvcc"),
+     ("CudaProfiler", "validators/#cudaprofiler"), ("metric_improved", "language/#edges")],
+    ids=["setting", "config", "tool", "validator", "trigger"],
+)  # fmt: skip
+def test_f1_opens_the_section_about_the_word_at_the_cursor(alice, word: str, section: str) -> None:
+    alice.editor(AS_FIRST_WRITTEN)
+    page = alice.page
+    alice.cursor(word)
+    with page.context.expect_page() as opened:
+        page.keyboard.press("F1")
+    tab = opened.value
+    tab.wait_for_url(f"**/docs/{section}")
+    anchor = section.partition("#")[2]
+    expect(tab.locator(f"[id='{anchor}']" if anchor else "h1").first).to_be_in_viewport()
+    tab.close()
+
+
+def test_the_hover_of_a_word_links_to_the_same_section(alice) -> None:
+    alice.editor(AS_FIRST_WRITTEN)
+    page = alice.page
+    line = page.locator(".cm-line", has_text="VALIDATOR CudaProfiler").first
+    line.get_by_text("CudaProfiler").hover()
+    link = page.locator(".cm-tooltip .hover a", has_text="Documentation")
+    expect(link).to_have_attribute("href", "/docs/validators/#cudaprofiler")
+    with page.context.expect_page() as opened:
+        link.click()
+    opened.value.wait_for_url("**/docs/validators/#cudaprofiler")
+    expect(opened.value.locator("[id='cudaprofiler']")).to_be_in_viewport()
+    opened.value.close()
+
+
+def test_f1_where_nothing_is_explained_opens_the_documentation(alice) -> None:
+    alice.editor("\n\n// nothing\n" + TWO)
+    page = alice.page
+    page.locator(".cm-line").first.click()
+    with page.context.expect_page() as opened:
+        page.keyboard.press("F1")
+    opened.value.wait_for_url("**/docs/**")
+    expect(opened.value.locator("h1")).to_be_visible()
+    opened.value.close()

@@ -18,8 +18,8 @@ MADE = """
 import sys
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
-from spakweb.teams.models import Team, User
-from spakweb.worker import queue
+from spakweb.ground.teams.models import Team, User
+from spakweb.work.worker import queue
 queue.send = lambda key, queue="default": None
 kit.ground(User.objects.get(username="alice"), Team.objects.get(slug="demo-team"))
 """

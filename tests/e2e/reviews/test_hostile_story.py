@@ -44,9 +44,9 @@ AGENT Two LEVEL 4 {{
 """
 EDIT = "set-goal first '<script>window.pwned=1</script> javascript:alert(1) {{7*7}}'"
 NAMES = """
-from spakweb.reviews.protection import protect_team
-from spakweb.teams import named_roles
-from spakweb.teams.models import Team, User
+from spakweb.work.reviews.protection import protect_team
+from spakweb.work.teams import named_roles
+from spakweb.ground.teams.models import Team, User
 words = WORDS
 team, alice = Team.objects.get(slug="demo-team"), User.objects.get(username="alice")
 Team.objects.filter(pk=team.pk).update(name=words[:80])

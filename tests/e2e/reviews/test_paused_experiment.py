@@ -15,10 +15,10 @@ PAUSED = """
 import sys
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
-from spakweb.specs.actions import save_version
-from spakweb.suites import actions
-from spakweb.teams.models import Team, User
-from spakweb.worker import queue
+from spakweb.work.specs.actions import save_version
+from spakweb.work.suites import actions
+from spakweb.ground.teams.models import Team, User
+from spakweb.work.worker import queue
 queue.send = lambda key, queue="default": None
 alice = User.objects.get(username="alice")
 spec, suite = kit.ground(alice, Team.objects.get(slug="demo-team"))

@@ -291,13 +291,24 @@ def test_too_much_and_what_cannot_be_read_is_told_before_it_is_sent(person: Pers
     page.set_input_files("#run-files [multiple]", two)
     expect(note).to_contain_text("There are more than 1 files")
     page.reload()
-    (tmp_path / "shop" / "__pycache__").mkdir(parents=True)
-    for name in ("a.py", "__pycache__/a.pyc"):
-        (tmp_path / "shop" / name).write_text("x")
+    rules = {".gitignore": "*.log\n!keep.log\n/build/\n", "sub/.gitignore": "own\n"}
+    kept = {"a.py": "x", "keep.log": "x", "sub/build/b": "x"}
+    left = {
+        "__pycache__/a.pyc": "x",
+        ".git/config": "url = https://me:secret@git",
+        "a.log": "x",
+        "build/b": "x",
+    }
+    for name, text in {**rules, **kept, **left, "sub/own": "x"}.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
     page.set_input_files("#run-files [webkitdirectory]", tmp_path / "shop")
-    expect(note).to_have_text("Uploaded 1 file. Left out: __pycache__.")
-    page.click("button:has-text('Include the folders that were left out')")
-    expect(note).to_have_text("Uploaded 2 files.")
+    expect(note).to_contain_text("Uploaded 5 files. Left out: ")
+    for word in (".git", "__pycache__", "what .gitignore names"):
+        expect(note).to_contain_text(word)
+    page.click("button:has-text('Include what was left out')")
+    expect(note).to_have_text("Uploaded 9 files. Left out: .git.")  # its settings may hold passwords
+    expect(page.locator("[data-whole]")).to_be_hidden()
     (tmp_path / "gone.txt").write_text("here")
     page.evaluate(HELD)
     page.set_input_files("#run-files [multiple]", tmp_path / "gone.txt")

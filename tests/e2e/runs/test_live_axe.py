@@ -59,8 +59,8 @@ def test_nothing_serious_while_a_tool_runs(person: Callable[..., Watched], begin
     places: dict[str, str] = {}
 
     def runs() -> bool:
-        address = f"{alice.url}{places['run']}live/" if places else ""
-        return bool(address) and alice.page.request.get(address).json()["state"] == "running"
+        address = f"{alice.url}{places['run'].replace('/t/', '/api/v1/teams/', 1)}live/" if places else ""
+        return bool(address) and alice.page.request.get(address, max_retries=3).json()["state"] == "running"
 
     def ensure() -> None:
         if runs():

@@ -38,7 +38,8 @@ LOOSE = changed(('tolerance = {"abs": 1e-6, "rel": 1e-6}', 'tolerance = {"abs": 
 def test_from_a_file_to_a_run_that_measures_by_it(
     person: Callable[..., Watched], begin: Callable[..., str], tmp_path: Path
 ) -> None:
-    """The first version's tolerance takes wrong answers; the page says so, and the second one replaces it."""
+    """The first version's tolerance takes wrong answers; the page says so, and the second one is
+    written in its place."""
     alice = person()
     page = alice.page
     file = tmp_path / "scale.py"
@@ -49,6 +50,13 @@ def test_from_a_file_to_a_run_that_measures_by_it(
     assert alice.flaws() == []
 
     _upload(alice, file, GOOD)
+    expect(page.locator(".message.error")).to_contain_text("nothing was replaced")
+    alice.forget("409")
+    page.click("main a:has-text('problems/scale.py')")
+    page.click("summary:has-text('Edit the text')")
+    page.fill("[name=text]", GOOD)
+    page.click("button:has-text('Save the text')")
+    expect(page.locator("#earlier")).to_be_visible()
     expect(page.locator("#state .pill")).to_have_text("In order", timeout=CHECK_MS)
     assert alice.flaws(dark=True) == []
     alice.go(f"{TEAM}/problems/")

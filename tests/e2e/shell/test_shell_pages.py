@@ -98,8 +98,9 @@ def test_a_page_opens_at_its_top(window: Callable[..., Watched]) -> None:
 def test_a_webhook_from_the_form_to_its_removal(window: Callable[..., Watched]) -> None:
     alice = window("alice")
     page = alice.page
-    alice.go(f"{TEAM}/members/")
-    page.click("main a:has-text('Webhooks')")
+    alice.go(f"{TEAM}/")
+    page.click(".nav >> text=Automation")
+    page.click("main .tabs >> text=Webhooks")
     assert alice.flaws(dark=True) == []
     page.fill("[name=url]", "https://story.example.org/hooks")
     page.click("button:has-text('Add webhook')")
@@ -132,7 +133,8 @@ def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
     alice.page.keyboard.type("cudaopt")
     alice.page.keyboard.press("Enter")
     alice.page.wait_for_url("**/specs/cuda-optimizer/")
-    for key, where in (("p", "reviews"), ("f", "fleet"), ("u", "suites"), ("r", "runs"), ("s", "specs")):
+    places = {"p": "reviews", "a": "schedules", "f": "fleet", "u": "suites", "r": "runs", "s": "specs"}
+    for key, where in places.items():
         alice.page.keyboard.press("g")
         alice.page.keyboard.press(key)
         alice.page.wait_for_url(f"**/{where}/")
@@ -144,6 +146,15 @@ def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
     alice.page.locator("h1").click()
     alice.page.keyboard.press("?")
     expect(alice.page.locator("#keys")).to_be_visible()
+
+
+def test_the_palette_says_that_it_found_nothing(window: Callable[..., Watched]) -> None:
+    alice = window("alice")
+    alice.go("/")
+    alice.page.keyboard.press("Control+k")
+    alice.page.keyboard.type("no such thing")
+    expect(alice.page.locator("#palette [data-nothing]")).to_have_text("Nothing found for no such thing.")
+    assert alice.flaws() == []
 
 
 def test_what_is_typed_before_the_palette_has_its_places_counts(window: Callable[..., Watched]) -> None:

@@ -6,18 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from platform_kit import Watched, manage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(250)]
 
 MADE = """
-from spakweb.runs import actions as runs
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.suites import actions
-from spakweb.teams.models import Team, User
-from spakweb.worker import execute, queue
+from spakweb.work.runs import actions as runs
+from spakweb.store.runs.models import Run
+from spakweb.work.specs.actions import create_spec, save_version
+from spakweb.work.suites import actions
+from spakweb.ground.teams.models import Team, User
+from spakweb.work.worker import execute, queue
 queue.send = lambda key, queue="default": None
 alice, team = User.objects.get(username="alice"), Team.objects.get(slug="demo-team")
 GOOD = '''AGENT Writes {
@@ -48,7 +49,7 @@ for cell in list(made.cells.select_related("run"))[:-1]:
 print(run.key, made.cells.last().run.key)
 """
 END = """
-from spakweb.worker import execute, queue
+from spakweb.work.worker import execute, queue
 queue.send = lambda key, queue="default": None
 execute.advance("KEY")
 """
@@ -79,8 +80,9 @@ def test_an_experiment_is_live_and_findings_have_a_graph(window: Callable[..., W
     assert "redundant call" in page.inner_text("#findings-part")
     assert alice.flaws(dark=True) == []
     alice.go(f"/t/demo-team/runs/{run}/")
-    page.click("summary[aria-label^='More']")
+    page.click("a:has-text('Keep as a case')")
     page.wait_for_selector("text=Keep as a case of")
+    expect(page.locator("[name=suite]")).to_be_focused()
     page.select_option("[name=suite]", "")
     page.fill("[name=new]", "Another")
     page.click("button:has-text('Keep as a case')")

@@ -15,12 +15,13 @@ from django.utils import timezone
 
 from openapi_kit import FILE, read
 from run_rows_kit import begun
-from spakweb.api.models import KeptAnswer
-from spakweb.reviews.models import Patch
-from spakweb.runs import actions
-from spakweb.runs.models import Command, Run, State
-from spakweb.specs.actions import set_tag
-from spakweb.teams import tokens
+from spakweb.ground.audit.models import Event
+from spakweb.store.api.models import KeptAnswer
+from spakweb.store.reviews.models import Patch
+from spakweb.store.runs.models import Command, Run, State
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import set_tag
+from spakweb.work.teams import tokens
 
 HERE = "/api/v1/teams/kernel-tuners/"
 SPEC = HERE + "specs/small/"
@@ -52,15 +53,26 @@ def test_teams_specs_versions_and_runs(cast: Any, ci: Client) -> None:
     assert (version["text"], version["hash"]) == (cast.spec.head.text, spec["hash"])
     for number in range(3):
         Run.objects.create(team=cast.team, version=cast.spec.head, key=f"r{number}", name="small")
-    found = ci.get(HERE + "runs/?spec=small&label=").json()
+    found = ci.get(HERE + "runs/?spec=small&label=&state=&colour=red&mine=yes").json()
     assert found["type"] == "urn:spak:error:web.run_filter"
-    found = ci.get(HERE + "runs/?spec=small").json()
+    assert found["detail"] == "The filters cannot be used: colour, mine."
+    found = ci.get(HERE + "runs/?spec=small&label=").json()  # an empty filter is none
     assert [one["key"] for one in found["runs"]] == ["r2", "r1", "r0"] and found["next"] is None
     assert found["runs"][0] == ci.get(HERE + "runs/r2/").json()
 
 
+def test_what_a_token_does_is_told_of_the_token(cast: Any, ci: Client) -> None:
+    """The audit log names it, and the role of a person is not the token's scopes."""
+    [team] = ci.get("/api/v1/teams/").json()["teams"]
+    assert team["role"] == "editor"
+    assert post(ci, SPEC + "runs/").status_code == 201
+    event = Event.objects.get(action="run.started")
+    assert (event.actor, event.detail["token"]["name"]) == (cast["bob"], "ci")
+    assert "by the token ci" in cast.client("alice").get("/t/kernel-tuners/audit/").content.decode()
+
+
 def test_pages_of_runs_lead_to_the_next(cast: Any, ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spakweb.api.views_runs.PAGE", 2)
+    monkeypatch.setattr("spakweb.face.api.reading.PAGE", 2)
     for number in range(5):
         Run.objects.create(team=cast.team, version=cast.spec.head, key=f"r{number}", name="small")
     seen, address = [], HERE + "runs/?spec=small"
@@ -293,7 +305,7 @@ def test_a_patch_is_proposed_and_says_what_it_waits_for(cast: Any, ci: Client) -
 
 
 def test_too_many_requests_are_told_when_to_come_again(ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spakweb.api.base.READS_PER_MINUTE", 3)
+    monkeypatch.setattr("spakweb.face.api.limits.READS_PER_MINUTE", 3)
     answers = [ci.get(SPEC) for _ in range(5)]
     assert [one.status_code for one in answers] == [200, 200, 200, 429, 429]
     assert answers[-1].json()["code"] == "web.rate" and int(answers[-1]["Retry-After"]) > 0

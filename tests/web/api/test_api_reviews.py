@@ -10,12 +10,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from spakweb.reviews import actions, checks, queue_steps
-from spakweb.reviews.models import Patch, Verdict
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import save_version
-from spakweb.specs.models import Spec
-from spakweb.teams import tokens
+from jobs_kit import do
+from spakweb.store.reviews.models import Patch, Verdict
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions, checks, queue_steps
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import save_version
+from spakweb.work.teams import tokens
 
 SPEC = "/api/v1/teams/kernel-tuners/specs/small/"
 ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
@@ -51,7 +52,7 @@ def patch(cast: Any) -> Patch:
 def test_patches_are_listed_by_pages_and_state(
     cast: Any, ci: Client, patch: Patch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spakweb.api.views_reviews.PAGE", 2)
+    monkeypatch.setattr("spakweb.face.api.reading.PAGE", 2)
     for number in range(3):
         actions.propose(cast["bob"], cast.spec, cast.spec.head.text + f"// {number}\n", 1, f"p{number}")
     actions.close(cast["bob"], patch, 1)
@@ -62,7 +63,9 @@ def test_patches_are_listed_by_pages_and_state(
     assert [one["number"] for one in get(ci, "patches/?state=closed")["patches"]] == [1]
     assert get(ci, "patches/?state=open")["next"].endswith("?state=open&before=3")
     whole = get(ci, "patches/4/")
-    assert first["patches"][0] == {name: whole[name] for name in whole if name not in ("checks", "missing")}
+    assert first["patches"][0] == {
+        name: whole[name] for name in whole if name not in ("checks", "missing", "queue")
+    }
     assert ci.get(SPEC + "patches/?state=none").status_code == 400
 
 
@@ -163,14 +166,17 @@ def test_it_is_queued_and_taken_out(cast: Any, ci: Client, patch: Patch) -> None
     protect(cast["alice"], cast.spec, 1, queue=True)
     assert post(ci, "patches/1/queue/", {"revision": 1}).json()["code"] == "web.patch_waits"
     actions.judge(cast["rita"], Patch.objects.get(), 1, True)
+    assert get(ci, "patches/1/")["queue"] is None
     for _ in range(2):
-        assert post(ci, "patches/1/queue/", {"revision": 1}).status_code == 202
+        queued = post(ci, "patches/1/queue/", {"revision": 1})
+        assert (queued.status_code, queued.json()["queue"]) == (202, {"state": "waiting", "why": ""})
     assert post(ci, "patches/1/merge/", {"revision": 1}).json()["code"] == "web.patch_queue"
     [place] = get(ci, "queue/")["waiting"]
     assert (place["place"], place["patch"], place["revision"], place["by"]) == (1, 1, 1, "bob")
     for _ in range(2):
         assert post(ci, "patches/1/unqueue/").status_code == 200
     assert get(ci, "queue/") == {"enabled": True, "waiting": []}
+    assert get(ci, "patches/1/")["queue"] == {"state": "left", "why": "bob took it out"}
 
 
 def test_what_a_program_queued_is_merged_by_the_queue(
@@ -179,7 +185,7 @@ def test_what_a_program_queued_is_merged_by_the_queue(
     """Its person queued it, and has to be able to merge when its turn comes."""
     protect(cast["alice"], cast.spec, 1, queue=True)
     actions.judge(cast["rita"], Patch.objects.get(), 1, True)
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     post(ci, "patches/1/queue/", {"revision": 1})
     assert queue_steps.step(cast.spec.pk)
     assert get(ci, "patches/1/")["merged_version"] == 2

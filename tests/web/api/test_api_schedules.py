@@ -10,14 +10,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from spakweb import rights
-from spakweb.audit.models import Event
-from spakweb.runs.models import Run, State
-from spakweb.schedules import actions
-from spakweb.schedules.models import Schedule
-from spakweb.specs.actions import create_spec
-from spakweb.teams import tokens
-from spakweb.worker import queue
+from spakweb.ground import rights
+from spakweb.ground.audit.models import Event
+from spakweb.store.runs.models import Run, State
+from spakweb.store.schedules.models import Schedule
+from spakweb.work.schedules import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams import tokens
+from spakweb.work.worker import queue
 from token_kit import program
 
 pytestmark = pytest.mark.django_db
@@ -126,7 +126,7 @@ def test_whoever_changes_it_is_the_person_of_its_runs(cast: Any, bob: Client) ->
     assert post(alice, f"{url}change/", {"missed": "once"}).json()["person"] == "alice"
     with pytest.MonkeyPatch.context() as patch:
         due = Schedule.objects.select_related("spec__team", "person").get()
-        patch.setattr("spakweb.clock.now", lambda: due.next_at + timedelta(seconds=1))
+        patch.setattr("spakweb.ground.clock.now", lambda: due.next_at + timedelta(seconds=1))
         run = actions.fire(due)
     assert run is not None and run.made_by == cast["alice"]
 

@@ -9,13 +9,13 @@ import pytest
 from django.test import Client
 
 from run_rows_kit import begun
-from spakweb import rights
-from spakweb.audit.models import Event
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.teams import tokens
-from spakweb.worker import queue
+from spakweb.ground import rights
+from spakweb.ground.audit.models import Event
+from spakweb.store.runs.models import Run, State
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams import tokens
+from spakweb.work.worker import queue
 from token_kit import program
 
 pytestmark = pytest.mark.django_db

@@ -11,15 +11,15 @@ from django.test import Client
 from django.utils import timezone
 
 from run_rows_kit import begun
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.campaigns.models import Campaign
-from spakweb.fleet.models import Runner
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import save_version, set_tag
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.teams import tokens
-from spakweb.worker import queue
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.store.campaigns.models import Campaign
+from spakweb.store.fleet.models import Runner
+from spakweb.store.runs.models import Run, State
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.specs.actions import save_version, set_tag
+from spakweb.work.teams import tokens
+from spakweb.work.worker import queue
 
 HERE = "/api/v1/teams/kernel-tuners/"
 SUITE = HERE + "suites/nightly/"
@@ -174,8 +174,7 @@ def test_runners_and_what_waits(cast: Any, ci: Client) -> None:
 
 
 def test_the_audit_is_read_by_pages(cast: Any, ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spakweb.api.views_team.PAGE", 2)
-    monkeypatch.setattr("spakweb.api.reading.PAGE", 2)
+    monkeypatch.setattr("spakweb.face.api.reading.PAGE", 2)
     admin = program(cast["alice"], cast.team, "admin")
     admin.get(HERE + "audit/")
     wanted = list(Event.objects.filter(team=cast.team).order_by("-pk").values_list("pk", flat=True))

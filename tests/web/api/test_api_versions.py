@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import save_version, set_tag
-from spakweb.specs.models import Spec, SpecVersion, Tag
-from spakweb.teams import tokens
+from spakweb.face.api import reading
+from spakweb.store.specs.models import Spec, SpecVersion, Tag
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import save_version, set_tag
+from spakweb.work.teams import tokens
 
 HERE = "/api/v1/teams/kernel-tuners/"
 SPEC = HERE + "specs/small/"
@@ -169,8 +170,7 @@ def test_a_protected_specs_tags_move_by_its_rules(cast: Any, ci: Client) -> None
 
 
 def test_lists_come_in_pages(cast: Any, ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reading", "views_specs", "views_versions"):
-        monkeypatch.setattr(f"spakweb.api.{module}.PAGE", 2)
+    monkeypatch.setattr(reading, "PAGE", 2)
     for number in range(2, 6):
         spec = Spec.objects.get(pk=cast.spec.pk)
         save_version(cast["bob"], spec, OTHER.replace("true", f"true {number}"), number - 1, "")
@@ -211,7 +211,7 @@ def test_an_answer_that_a_reader_has_is_not_sent_again(cast: Any, ci: Client) ->
 
 
 def test_answers_say_what_is_left(cast: Any, ci: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spakweb.api.base.READS_PER_MINUTE", 2)
+    monkeypatch.setattr("spakweb.face.api.limits.READS_PER_MINUTE", 2)
     said = [ci.get(SPEC) for _ in range(3)]
     assert [one["RateLimit"].split(";")[:2] for one in said] == [
         ['"read"', f"r={left}"] for left in (1, 0, 0)

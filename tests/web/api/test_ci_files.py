@@ -20,13 +20,13 @@ import yaml
 
 from issuer_kit import Issuer
 from runs_kit import tables
-from spakweb.oidc import actions as oidc
-from spakweb.oidc import keys
-from spakweb.oidc.actions import Wanted
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams import tokens
-from spakweb.worker import execute, queue
+from spakweb.store.runs.models import Run, State
+from spakweb.work.oidc import actions as oidc
+from spakweb.work.oidc import keys
+from spakweb.work.oidc.actions import Wanted
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute, queue
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = yaml.safe_load((ROOT / "ci/action.yml").read_text())

@@ -18,20 +18,22 @@ from sources_kit import Repository
 
 SPAK = str(ROOT / ".venv/bin/spak")
 MADE = """
-from spakweb.specs.actions import create_spec
-from spakweb.teams.models import User
-from spakweb.teams import tokens
+from spakweb.work.specs.actions import create_spec
+from spakweb.ground.teams.models import User
+from spakweb.work.teams import tokens
 alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 for name, path in (("good", "given.txt"), ("bad", "missing.txt")):
     create_spec(alice, team, name, 'task Look { step read: tool.read_file { path: "%s" } }' % path)
 create_spec(alice, team, "asks", 'task Ask { step hear: llm.query { prompt: "A word." output_var: word } }')
-create_spec(alice, team, "makes", 'task Make { step w: tool.write_file { path: "out.txt" content: "made" } }')
+create_spec(alice, team, "makes", '''task Make {
+  step w: tool.write_file { path: "out.txt" content: "made" }
+  step m: tool.write_file { path: "conftest.py" content: "x = 1" } }''')
 print(team.slug, tokens.make(alice, "ci", 7, team, ["start"])[1])
 """
 
 SOURCE = """
-from spakweb.sources import actions
+from spakweb.work.sources import actions
 actions.add(alice, team, "app", "%s", ["main"])
 """
 
@@ -151,6 +153,8 @@ def test_spak_is_a_client(
             [SPAK, "run", f"{team}/makes", *words], env=home, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0 and (tmp_path / "made/out.txt").read_text() == "made", done.stderr
+        assert done.stderr.count("may run by itself where a tool finds it: conftest.py") == 1
+        assert "finds it: out.txt" not in done.stderr
     again = [
         SPAK,
         "run",

@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from process_kit import WAIT_S
 from runs_kit import ledger, looped, member, tables, write
-from spakweb.live import news
-from spakweb.runs.models import Command, Run
-from spakweb.teams import tokens
-from spakweb.teams.models import Team, Token
+from spakweb.ground.teams.models import Team, Token
+from spakweb.store.hints import news
+from spakweb.store.runs.models import Command, Run
+from spakweb.work.teams import tokens
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,10 +10,10 @@ import pytest
 
 import platform_campaigns as kit
 from runs_kit import tables
-from spakweb.campaigns import queue as campaign_queue
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Suite
-from spakweb.worker import queue
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Suite
+from spakweb.work.jobs import queue as jobs
+from spakweb.work.worker import queue
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def world(
     transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cast: Any
 ) -> Iterator[tuple[Spec, Suite]]:
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
-    monkeypatch.setattr(campaign_queue, "send", lambda pk: None)
+    monkeypatch.setattr(jobs, "send", lambda kind, key, queue="default": None)
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.DATA_DIR = tmp_path / "data"
     with tables():

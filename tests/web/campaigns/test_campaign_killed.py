@@ -17,14 +17,15 @@ import pytest
 from django.db import connections
 
 import platform_campaigns as kit
-from spak.outer.campaigns import verify
-from spakweb import clock
-from spakweb.campaigns import ledger, pairs, steps
-from spakweb.campaigns.models import Campaign, State
-from spakweb.reviews.models import Patch
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Suite
+from spak.evolve.campaigns import verify
+from spakweb.ground import clock
+from spakweb.store.campaigns.models import Campaign, State
+from spakweb.store.jobs.models import Job
+from spakweb.store.reviews.models import Patch
+from spakweb.store.specs.facts import catalog
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Suite
+from spakweb.work.campaigns import ledger, pairs, queue, steps
 
 pytestmark = pytest.mark.skipif(
     "SPAK_TEST_ON_POSTGRES" not in os.environ, reason="tests/web/ground/test_postgres.py runs it"
@@ -38,7 +39,7 @@ def killed_at(number: int, pk: int) -> bool:
     if child == 0:
         try:
             _dying(number)
-            steps.advance(pk)
+            kit.advance(pk)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -76,7 +77,7 @@ def _dying(number: int) -> None:
 def lapse(campaign: Campaign) -> None:
     """The lease of whoever had it is over, and nobody counts its faults."""
     past = clock.now() - timedelta(minutes=1)
-    Campaign.objects.filter(pk=campaign.pk).update(lease_until=past, faults=0)
+    Job.objects.filter(kind=queue.STEP, key=str(campaign.pk)).update(lease_until=past, tries=0)
 
 
 def told_of(campaign: Campaign) -> list[Any]:

@@ -9,16 +9,16 @@ import pytest
 from django.urls import reverse
 
 import platform_campaigns as kit
-from spak.outer.campaigns import Campaign as Recorded
-from spak.outer.campaigns import verify
-from spakweb.campaigns import ledger, steps
-from spakweb.campaigns.models import Campaign
-from spakweb.reviews.templatetags import reviews
-from spakweb.specs.actions import save_version
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Case, Suite
-from spakweb.teams import tokens
+from spak.evolve.campaigns import Campaign as Recorded
+from spak.evolve.campaigns import verify
+from spakweb.face.reviews import template_tags as reviews
+from spakweb.store.campaigns.models import Campaign
+from spakweb.store.specs.facts import catalog
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Case, Suite
+from spakweb.work.campaigns import ledger
+from spakweb.work.specs.actions import save_version
+from spakweb.work.teams import tokens
 from token_kit import program
 
 World = tuple[Spec, Suite]
@@ -43,7 +43,7 @@ def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path
     assert answer["Location"] == reverse("spak-campaign", args=[slug, 1])
     made = Campaign.objects.get()
     assert "The proposer is at work." in page_of(bob, cast.team)
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     going = page_of(bob, cast.team, **{"HX-Request": "true"})
     assert "Runs under way" in going and "case first, round 1, the base" in going
     assert "<html" not in going

@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 import platform_campaigns as kit
 from llm_stub import MODEL, Stub
-from spak.outer.campaigns import verify
-from spakweb.campaigns import ledger, steps
-from spakweb.campaigns.models import State
-from spakweb.errors import Refused
-from spakweb.specs.actions import save_version
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Suite
+from spak.evolve.campaigns import verify
+from spakweb.ground.errors import Refused
+from spakweb.store.campaigns.models import State
+from spakweb.store.specs.facts import catalog
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Suite
+from spakweb.work.campaigns import ledger
+from spakweb.work.specs.actions import save_version
 
 World = tuple[Spec, Suite]
 
 
-def answer(*edits: dict[str, Any]) -> str:
-    told = {"grammar_patch": "", "dsl_patch": list(edits), "rationale": "It reads twice."}
+def answer(*edits: dict[str, Any], grammar: str = "") -> str:
+    told = {"grammar_patch": grammar, "dsl_patch": list(edits), "rationale": "It reads twice."}
     return f"say {json.dumps(told)}"
 
 
@@ -69,6 +70,29 @@ def test_a_model_proposes_and_a_golden_case_holds(
     assert verify(told, catalog()) == []
 
 
+def test_a_grammar_patch_is_shown_and_reported_to_the_model_as_refused(
+    cast: Any, fresh: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = kit.brought(cast["bob"], cast.team, monkeypatch, gate="gate")
+    monkeypatch.chdir(tmp_path)
+    with Stub() as stub:
+        stub.script = [answer(FEWER, grammar='next: NEXT "->" NAME'), answer(STARVED)]
+        (tmp_path / "spak.toml").write_text(
+            f'[llm]\nmode = "openai_compatible"\nmodel = "{MODEL}"\nbase_url = "{stub.url}"\n'
+        )
+        made = kit.begun(
+            cast["bob"], fresh, suite, proposer="model", asks="openai_compatible", pairs=2, margin=0
+        )
+        kit.finish(made)
+        assert "outer.grammar" in json.dumps(stub.bodies()[1])
+    first = ledger.read(made).tested[0]
+    assert (first.verdict, list(first.stages)) == ("rejected", ["form"])
+    address = reverse("spak-campaign", args=[cast.team.slug, made.number])
+    page = cast.client("bob").get(address).content.decode()
+    assert "Grammar patch, not applied" in page
+    assert "next: NEXT &quot;-&gt;&quot; NAME" in page
+
+
 def test_an_answer_that_breaks_the_contract_three_times_pauses_it(
     cast: Any, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +103,7 @@ def test_an_answer_that_breaks_the_contract_three_times_pauses_it(
             f'[llm]\nmode = "openai_compatible"\nmodel = "{MODEL}"\nbase_url = "{stub.url}"\n'
         )
         made = kit.begun(cast["bob"], *world, proposer="model", asks="openai_compatible")
-        assert steps.advance(made.pk) == "paused"
+        assert kit.advance(made.pk) == "paused"
         assert len(stub.bodies()) == 3
     made.refresh_from_db()
     assert made.why.startswith("outer.contract")
@@ -107,7 +131,7 @@ def test_evolution_runs_training_cases_within_its_budget(
 def test_a_case_whose_checks_were_not_tried_begins_no_campaign(
     cast: Any, fresh: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kit.judging, "vet", lambda pk: None)
+    monkeypatch.setattr(kit, "at_once", lambda kind: [])
     suite = kit.brought(cast["bob"], cast.team, monkeypatch, gate="gate")
     with pytest.raises(Refused) as caught:
         kit.begun(cast["bob"], fresh, suite)

@@ -11,22 +11,24 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 import platform_campaigns as kit
+from jobs_kit import at_once, job, wanted
 from spak.errors import LedgerError, RunError
-from spak.outer.campaigns import verify
-from spak.outer.experiments.model import seed_of
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.campaigns import actions, ledger, queue, steps
-from spakweb.campaigns.models import Campaign, CampaignRecord, State
-from spakweb.campaigns.queue import due
-from spakweb.errors import Refused
-from spakweb.reviews.models import Patch
-from spakweb.runs.models import Run, RunRecord
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Suite
-from spakweb.teams.models import Membership
-from spakweb.worker import execute
+from spak.evolve.campaigns import verify
+from spak.evolve.experiments.model import seed_of
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Membership
+from spakweb.store.campaigns.models import Campaign, CampaignRecord, State
+from spakweb.store.jobs.models import Job
+from spakweb.store.reviews.models import Patch
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.store.specs.facts import catalog
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Suite
+from spakweb.work.campaigns import actions, ledger, queue, steps
+from spakweb.work.jobs import work
+from spakweb.work.worker import execute
 
 World = tuple[Spec, Suite]
 
@@ -49,7 +51,7 @@ def test_a_fit_candidate_arrives_as_a_patch(cast: Any, world: World) -> None:
     assert patch.proposer == "campaign 1 (nightly) candidate 1"
     check = patch.latest.checks.get(name="campaign")
     assert (check.state, len(check.result["pairs"])) == ("passed", len(recorded.tested[0].pairs))
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     assert Patch.objects.count() == 1
     assert events(cast.team) == ["campaign.begun", "campaign.ended"]
 
@@ -57,7 +59,7 @@ def test_a_fit_candidate_arrives_as_a_patch(cast: Any, world: World) -> None:
 def test_both_runs_of_a_pair_have_a_seed_and_run_what_the_pair_names(cast: Any, world: World) -> None:
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite)
-    assert steps.advance(made.pk) == "waiting"
+    assert kit.advance(made.pk) == "waiting"
     asked = list(made.asked.select_related("run", "case"))
     assert len(asked) == 8, "four pairs are queued side by side"
     for one in asked:
@@ -66,7 +68,7 @@ def test_both_runs_of_a_pair_have_a_seed_and_run_what_the_pair_names(cast: Any, 
         assert one.run.labels == ["campaign 1"]
     kit.run_all(made)
     recorded = ledger.read(made)
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     recorded = ledger.read(made)
     assert len(recorded.tested[0].pairs) == 4
     assert {(pair.outcome, pair.why) for pair in recorded.tested[0].pairs} == {(0, "")}
@@ -100,11 +102,10 @@ def test_what_a_worker_did_before_it_died_is_not_done_again(
             raise Died
 
     monkeypatch.setattr(ledger, "write", dying)
-    monkeypatch.setattr(ledger.Held, "give_back", lambda held, **_: None)
     for turn in range(200):
         left = 1 + turn % 3
         try:
-            why = steps.advance(broken.pk)
+            why = kit.advance(broken.pk)
         except Died:
             died += 1
             lapse(broken)
@@ -124,28 +125,30 @@ def test_what_a_worker_did_before_it_died_is_not_done_again(
 def lapse(campaign: Campaign) -> None:
     """The lease of whoever had it is over, and nobody counts its faults."""
     past = clock.now() - timedelta(minutes=1)
-    Campaign.objects.filter(pk=campaign.pk).update(lease_until=past, faults=0)
+    Job.objects.filter(kind=queue.STEP, key=str(campaign.pk)).update(lease_until=past, tries=0)
 
 
 def test_only_one_worker_has_a_campaign_and_a_slow_one_writes_nothing(cast: Any, world: World) -> None:
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite)
-    first = ledger.take(made.pk)
-    assert first is not None
-    assert ledger.take(made.pk) is None
-    assert steps.advance(made.pk) == "busy"
+    first, key = taken(made), str(made.pk)
+    assert work.take(steps.KIND, key) is None
     lapse(made)
-    second = ledger.take(made.pk)
-    assert second is not None
+    second = taken(made)
     for do in (first.check, lambda: write(first)):
         with pytest.raises(LedgerError) as caught:
             do()
         assert caught.value.code == "ledger.lost_lease"
-    assert not first.renew()
-    first.give_back()
-    assert second.renew()
+    assert first.hold and second.hold
+    assert not first.hold.keep() and second.hold.keep()
     write(second)
     assert CampaignRecord.objects.filter(campaign=made).count() == 2
+
+
+def taken(campaign: Campaign) -> ledger.Held:
+    hold = work.take(steps.KIND, str(campaign.pk))
+    assert hold is not None
+    return ledger.Held(Campaign.objects.get(pk=campaign.pk), hold)
 
 
 def write(held: ledger.Held) -> None:
@@ -165,32 +168,32 @@ def test_a_campaign_that_kills_its_workers_is_paused(
         raise RuntimeError("nobody expected it")
 
     monkeypatch.setattr(steps.Step, "go", broken)
-    said = [steps.advance(made.pk) for _ in range(ledger.TRIES + 1)]
-    assert said == ["failed"] * ledger.TRIES + ["paused"]
+    for _ in range(len(steps.KIND.waits) + 1):
+        assert at_once(queue.STEP) == [str(made.pk)]
+    assert at_once(queue.STEP) == []
     made.refresh_from_db()
     assert (made.state, made.why.partition(":")[0]) == (State.PAUSED, "web.worker")
     monkeypatch.undo()
     actions.resume(cast["bob"], made)
-    assert steps.advance(made.pk) == "waiting"
+    assert kit.advance(made.pk) == "waiting"
 
 
 def test_pause_stop_and_resume(cast: Any, world: World) -> None:
     spec, suite = world
     bob = cast["bob"]
     made = kit.begun(bob, spec, suite)
-    held = ledger.take(made.pk)
-    assert held is not None
+    held = taken(made)
     actions.pause(bob, made)
     with pytest.raises(LedgerError):
         held.check()
-    assert (steps.advance(made.pk), queue.due()) == ("busy", [])
+    assert at_once(queue.STEP) == [] and queue.due() == []
     actions.resume(bob, made)
-    assert queue.due() == [made.pk]
-    steps.advance(made.pk)
+    assert wanted(queue.STEP) == [str(made.pk)]
+    kit.advance(made.pk)
     assert queue.due() == [], "its runs go on"
     kit.run_all(made)
-    assert queue.due() == [made.pk]
-    steps.advance(made.pk)
+    assert queue.due() == [(str(made.pk), cast.team.pk)]
+    kit.advance(made.pk)
     open_runs = made.asked.filter(run__state="queued").count()
     assert open_runs > 0
     actions.stop(bob, made)
@@ -209,14 +212,14 @@ def test_pause_stop_and_resume(cast: Any, world: World) -> None:
 
 @pytest.mark.findings("E1")
 def test_a_pair_of_which_no_run_has_a_result_pauses_it_and_says_why(cast: Any, world: World) -> None:
-    from spakweb.runs.actions import request_control
+    from spakweb.work.runs.actions import request_control
 
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite)
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     for one in made.asked.select_related("run__team"):
         request_control(cast["bob"], one.run, "cancel")
-    assert steps.advance(made.pk) == "paused"
+    assert kit.advance(made.pk) == "paused"
     made.refresh_from_db()
     recorded = ledger.read(made)
     assert recorded.tested[0].pairs == []
@@ -235,13 +238,13 @@ def test_the_budget_of_runs_ends_it(cast: Any, world: World) -> None:
 def test_a_budget_of_tokens_or_money_ends_it(cast: Any, world: World, budget: str) -> None:
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite, **{f"budget_{budget}": 300})
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     for one in made.asked.select_related("run"):  # as if each had asked a model
         execute.advance(one.run.key)
         run = Run.objects.get(pk=one.run.pk)
         run.summary = {**(run.summary or {}), "tokens": {"used": 100}, "cost": 100}
         run.save(update_fields=["summary"])
-    word = steps.advance(made.pk)
+    word = kit.advance(made.pk)
     made.refresh_from_db()
     assert word == {"nanousd": "money"}.get(budget, budget), made.why
     recorded = ledger.read(made)
@@ -257,7 +260,7 @@ def test_who_may_not_start_runs_any_more_pauses_it(cast: Any, world: World) -> N
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite)
     Membership.objects.filter(team=cast.team, user=cast["bob"]).update(role="viewer")
-    assert steps.advance(made.pk) == "paused"
+    assert kit.advance(made.pk) == "paused"
     made.refresh_from_db()
     assert made.why.startswith("web.campaign_rights")
     with pytest.raises(PermissionDenied):
@@ -283,7 +286,7 @@ def test_a_plan_that_cannot_be_is_refused(cast: Any, world: World, given: dict[s
 
 
 def test_a_suite_without_gate_cases_is_refused(cast: Any, world: World) -> None:
-    from spakweb.suites import actions as suites
+    from spakweb.work.suites import actions as suites
 
     spec, suite = world
     empty = suites.make(cast["bob"], cast.team, "Empty")
@@ -314,7 +317,7 @@ def test_a_proposer_reads_no_run_of_a_gate_case(cast: Any, world: World) -> None
     recorded = steps.Step(ledger.Held(made)).recorded
     assert {key for key, _ in recorded} == {origin, other.key}
     assert steps.training(made, recorded).names() == [other.key]
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     kit.run_all(made)
     recorded = steps.Step(ledger.Held(made)).recorded
     assert len(recorded) == 6
@@ -334,7 +337,8 @@ def test_a_full_disk_pauses_no_campaign(
 
     with monkeypatch.context() as patched:
         patched.setattr(steps.Step, "go", full)
-        assert {steps.advance(made.pk) for _ in range(ledger.TRIES + 2)} == {"full"}
+        for _ in range(len(steps.KIND.waits) + 2):
+            assert at_once(queue.STEP) == [str(made.pk)]
     made.refresh_from_db()
-    assert (made.state, made.why, made.faults, made.holder) == ("running", "", 0, "")
-    assert made.pk in due() and steps.advance(made.pk) == "waiting"
+    assert (made.state, made.why, job(queue.STEP).tries) == ("running", "", 0)
+    assert kit.advance(made.pk) == "waiting"

@@ -11,22 +11,23 @@ import pytest
 from django.urls import reverse
 
 import platform_campaigns as kit
+from jobs_kit import at_once, swept, worked
 from llm_stub import MODEL, Stub
-from spak.outer.campaigns import verify
-from spakweb import clock, rights
-from spakweb.campaigns import actions, ledger, queue, steps
-from spakweb.campaigns.models import Campaign, State
-from spakweb.errors import Refused
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.specs.actions import save_version
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
-from spakweb.suites import actions as suites
-from spakweb.suites import report
-from spakweb.suites.models import Experiment, Suite
-from spakweb.teams import tokens
-from spakweb.worker import execute
+from spak.evolve.campaigns import verify
+from spakweb.ground import clock, rights
+from spakweb.ground.errors import Refused
+from spakweb.store.campaigns.models import Campaign, State
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.facts import catalog
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Experiment, Suite
+from spakweb.work.campaigns import actions, ledger, queue, steps
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import save_version
+from spakweb.work.suites import actions as suites
+from spakweb.work.suites import report
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute
 from token_kit import program
 
 World = tuple[Spec, Suite]
@@ -67,7 +68,7 @@ def back(stub: Stub) -> None:
 
 def rest(minutes: int) -> None:
     """All that rests goes on resting for so long, however slow this machine is; below 0 its pause is over."""
-    Run.objects.exclude(not_before=None).update(not_before=clock.now() + timedelta(minutes=minutes))
+    Run.objects.exclude(due=None).update(due=clock.now() + timedelta(minutes=minutes))
 
 
 def states(rows: Any) -> set[str]:
@@ -80,9 +81,9 @@ def test_a_campaign_waits_for_its_model(cast: Any, asking: World, model: Stub, c
     spec, suite = asking
     made = kit.begun(cast["bob"], spec, suite, backend="openai_compatible")
     for _ in range(2):
-        assert steps.advance(made.pk) == "waiting"
+        assert kit.advance(made.pk) == "waiting"
         kit.run_all(made)
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     away(model)
     before = len(ledger.read(made).tested[0].pairs)
     assert before and states(made.asked.all()) == {"succeeded", "queued"}
@@ -99,7 +100,7 @@ def test_a_campaign_waits_for_its_model(cast: Any, asking: World, model: Stub, c
     assert shown["state"] == "paused" and shown["why"].startswith("llm.server: ")
     for state, count in (("paused", 1), ("running", 0)):
         assert len(bob.get(api, {"state": state}).json()["campaigns"]) == count
-    steps.advance(made.pk)
+    kit.advance(made.pk)
     assert len(ledger.read(made).tested[0].pairs) == before, "no pair is lost meanwhile"
 
     back(model)
@@ -108,7 +109,7 @@ def test_a_campaign_waits_for_its_model(cast: Any, asking: World, model: Stub, c
             reverse("spak-campaign-control", args=[cast.team.slug, made.number]), {"do": "resume"}
         )
         assert answer.status_code == 302
-        assert not Run.objects.exclude(not_before=None).exists()
+        assert not Run.objects.exclude(due=None).exists()
     else:
         rest(-1)
     assert queue.standing(made) == ("running", "")
@@ -133,7 +134,7 @@ def test_runs_that_cannot_begin_wait_too_and_few_ask(cast: Any, asking: World, m
     assert states(made.cells.all()) == {"queued"}
     for run in (first, *others):
         run.refresh_from_db()
-        assert run.not_before is not None and run.reason.startswith("llm."), run.reason
+        assert run.due is not None and run.reason.startswith("llm."), run.reason
         assert run.count == 0
     shown = report.of(made)
     assert (shown.open, shown.report.specs[0].void) == (5, ())
@@ -213,12 +214,12 @@ def test_cells_without_a_result_are_run_again(cast: Any, world: World) -> None:
 @pytest.mark.findings("E1")
 def test_pairs_without_a_result_are_run_again(cast: Any, world: World) -> None:
     made = kit.begun(cast["bob"], *world)
-    assert steps.advance(made.pk) == "waiting"
+    assert kit.advance(made.pk) == "waiting"
     keys = set(made.asked.values_list("run__key", flat=True))
     asked = Run.objects.filter(key__in=keys)
     asked.update(state="cancelled", reason="run.cancelled", ended_at=clock.now())
-    assert steps.advance(made.pk) == "paused"
-    assert made.pk not in queue.due(), "a person looks why first"
+    assert kit.advance(made.pk) == "paused"
+    assert swept(queue.STEP) == [], "a person looks why first"
     actions.resume(cast["bob"], made)
     assert kit.finish(made) == "proposals"
     told = ledger.read(made)
@@ -230,18 +231,17 @@ def test_pairs_without_a_result_are_run_again(cast: Any, world: World) -> None:
 def test_a_proposer_that_is_away_is_asked_again(
     cast: Any, world: World, model: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "RESEND_AFTER", timedelta(hours=1))
+    monkeypatch.setattr(steps, "AWAY_S", 3600)
     made = kit.begun(cast["bob"], *world, proposer="model", asks="openai_compatible")
     away(model)
-    assert steps.advance(made.pk) == "unavailable"
+    assert kit.advance(made.pk).startswith("llm.server: ")
     made.refresh_from_db()
     assert queue.standing(made)[0] == "paused" and made.why.startswith("llm.server: ")
-    assert made.state == State.RUNNING and made.pk not in queue.due(), "not at once"
-    Campaign.objects.filter(pk=made.pk).update(enqueued_at=clock.now() - queue.RESEND_AFTER * 2)
-    assert made.pk in queue.due()
+    assert made.state == State.RUNNING and worked(queue.STEP) == [], "not at once"
+    assert at_once(queue.STEP) == [str(made.pk)]
     actions.resume(cast["bob"], made)
     model.script = ['say {"grammar_patch": "", "dsl_patch": [], "rationale": "x"}']
-    assert steps.advance(made.pk) in ("paused", "proposals")
+    assert kit.advance(made.pk) in ("paused", "proposals")
     made.refresh_from_db()
     assert not made.why.startswith("llm.")
 

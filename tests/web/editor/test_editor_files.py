@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spakweb.editor import write_graph_css, write_words_js
+from spakweb.face.editor import write_graph_css, write_words_js
 
 ROOT = Path(__file__).resolve().parents[3]
 VENDOR = ROOT / "static/vendor"
@@ -22,13 +22,13 @@ OWN = sorted((ROOT / "static/js/editor").rglob("*.js"))
 
 def test_the_words_are_those_of_the_language() -> None:
     assert write_words_js.PATH.read_text() == write_words_js.generate(), (
-        "run: python -m spakweb.editor.write_words_js"
+        "run: python -m spakweb.face.editor.write_words_js"
     )
 
 
 def test_the_graphs_look_is_that_of_the_language() -> None:
     assert write_graph_css.PATH.read_text() == write_graph_css.generate(), (
-        "run: python -m spakweb.editor.write_graph_css"
+        "run: python -m spakweb.face.editor.write_graph_css"
     )
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from spak import data
 from spak.errors import EditRefused, SpecError
-from spakweb.editor import services
-from spakweb.editor.attempt import attempt
-from spakweb.editor.compiled import compiled
-from spakweb.editor.services import answer, see
-from spakweb.editor.units import Units
-from spakweb.errors import Refused
+from spakweb.face.editor import services
+from spakweb.face.editor.attempt import attempt
+from spakweb.face.editor.compiled import compiled
+from spakweb.face.editor.services import answer, see
+from spakweb.face.editor.units import Units
+from spakweb.ground.errors import Refused
 
 TWO = """\
 AGENT Two LEVEL 2 {
@@ -116,7 +116,8 @@ def test_completion_hover_definition_references_and_rename() -> None:
     at = len(WELL[: WELL.index("second }")].encode("utf-16-le")) // 2
     labels = [item["label"] for item in answer("complete", {"text": WELL, "at": at})["items"]]
     assert {"first", "second"} <= set(labels)
-    assert "second" in answer("hover", {"text": WELL, "at": at})["text"]
+    said = answer("hover", {"text": WELL, "at": at})
+    assert "second" in said["text"] and said["docs"] == "/docs/language/#edges"
     (place,) = answer("definition", {"text": WELL, "at": at})["places"]
     assert cut(WELL, place) == "second" and place["from"] > at
     assert len(answer("references", {"text": WELL, "at": at})["places"]) == 2

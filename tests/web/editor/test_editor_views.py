@@ -16,14 +16,14 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from spakweb import appendonly
-from spakweb.editor import presence
-from spakweb.live import stream
-from spakweb.routing import websocket_urlpatterns
-from spakweb.specs.actions import archive, save_version
-from spakweb.specs.models import Draft, Spec
-from spakweb.teams.actions import remove
-from spakweb.teams.models import Membership, User
+from spakweb.face.editor import presence
+from spakweb.face.streams import stream
+from spakweb.ground.database import appendonly
+from spakweb.ground.teams.models import Membership, User
+from spakweb.store.specs.models import Draft, Spec
+from spakweb.websockets import websocket_urlpatterns
+from spakweb.work.specs.actions import archive, save_version
+from spakweb.work.teams.actions import remove
 
 HERE = {"team": "kernel-tuners", "spec": "small"}
 

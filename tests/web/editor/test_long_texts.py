@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spak import merge as merging
 from spak.merge import merge, opcodes
-from spakweb.specs.show import side_by_side
+from spakweb.work.specs.show import side_by_side
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "{\n", "\n"]), max_size=12)
 MANY = 50_000

@@ -11,9 +11,9 @@ import pytest
 from spak import data
 from spak.lang import parse
 from spak.lang.edit import apply, from_json
-from spakweb.editor.panel import analysed, panel
-from spakweb.editor.services import answer
-from spakweb.errors import Refused
+from spakweb.face.editor.panel import analysed, panel
+from spakweb.face.editor.services import answer
+from spakweb.ground.errors import Refused
 
 SPEC = """\
 AGENT Forms LEVEL 4 {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.reviews import actions
-from spakweb.reviews.models import Patch
-from spakweb.specs.actions import save_draft
-from spakweb.specs.models import Draft, Spec
+from spakweb.store.reviews.models import Patch
+from spakweb.store.specs.models import Draft, Spec
+from spakweb.work.reviews import actions
+from spakweb.work.specs.actions import save_draft
 
 ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
 

@@ -19,10 +19,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from process_kit import WAIT_S
-from spakweb.errors import Refused
-from spakweb.fleet import actions, devices, show
-from spakweb.fleet.models import SILENT, Runner
-from spakweb.runs.models import Run
+from spakweb.face.fleet import show
+from spakweb.ground.errors import Refused
+from spakweb.store.fleet.models import SILENT, Runner
+from spakweb.store.runs.models import Run
+from spakweb.work.fleet import actions, devices
 
 HERE = Path(__file__).parent
 CARD = {"name": "Fake 0", "memory_used": 4 << 30, "memory_total": 16 << 30, "load_percent": 87, "celsius": 61}
@@ -168,7 +169,7 @@ def test_readings_of_a_fake_library(tmp_path: Path) -> None:
     """The real binding on a library that has two devices; what one does not give is absent."""
     line = ["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "libnvidia-ml.so.1"), str(HERE / "fake_nvml.c")]
     subprocess.run(line, check=True)
-    code = "import json; from spakweb.fleet.devices import readings; print(json.dumps(readings()))"
+    code = "import json; from spakweb.work.fleet.devices import readings; print(json.dumps(readings()))"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
         capture_output=True, check=True, timeout=WAIT_S,

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from spakweb.folders.plan import Act, act
+from spakweb.work.folders.plan import Act, act
 
 
 @pytest.mark.parametrize(

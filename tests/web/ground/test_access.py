@@ -33,29 +33,30 @@ from address_table import (
     VIEWER,
     Route,
 )
+from jobs_kit import failed_job
 from page_addresses_kit import PAGES, RECENT
 from run_rows_kit import begun, with_file
 from spak import canon
-from spak.outer.experiments import Plan
+from spak.evolve.experiments import Plan
 from spak.records import Record
-from spakweb import access, rights
-from spakweb.campaigns.actions import begin as begin_campaign
-from spakweb.hooks import actions as hooks
-from spakweb.oidc import actions as oidc
-from spakweb.oidc.actions import Wanted
-from spakweb.reviews.actions import propose
-from spakweb.runs.models import Run
-from spakweb.schedules import actions as schedules
-from spakweb.sources import actions as sources
-from spakweb.sources.models import Branch
-from spakweb.specs import problem_files
-from spakweb.specs.actions import create_spec, set_tag
-from spakweb.specs.models import Spec
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.teams import actions as teams
-from spakweb.teams import named_roles, tokens
-from spakweb.teams.models import Membership, Role
-from spakweb.triggers import actions as triggers
+from spakweb.ground import access, rights
+from spakweb.ground.teams.models import Membership, Role
+from spakweb.store.runs.models import Run
+from spakweb.store.sources.models import Branch
+from spakweb.store.specs.models import Spec
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.campaigns.actions import begin as begin_campaign
+from spakweb.work.hooks import actions as hooks
+from spakweb.work.oidc import actions as oidc
+from spakweb.work.oidc.actions import Wanted
+from spakweb.work.reviews.actions import propose
+from spakweb.work.schedules import actions as schedules
+from spakweb.work.sources import actions as sources
+from spakweb.work.specs import problem_files
+from spakweb.work.specs.actions import create_spec, set_tag
+from spakweb.work.teams import actions as teams
+from spakweb.work.teams import named_roles, tokens
+from spakweb.work.triggers import actions as triggers
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -137,11 +138,13 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
         "branch": Branch.objects.create(run=live, name="spak/a", title="a", asked_by=cast["bob"]).pk,
+        "job": failed_job(cast.team).pk,
         "schedule": schedules.add(cast["alice"], cast.spec, "nightly", "0 6 * * *").pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "rule": oidc.add(cast["alice"], cast.team, Wanted("a", "github", "a/b", "main", "x")).pk,
         "trigger": triggers.add(cast["alice"], cast.spec, "deploy")[0].pk,
         "problem": problem_files.save(cast["alice"], cast.team, "problems/a.py", "x = 1").pk,
+        "page": "runs", "image": "demo.svg",
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
@@ -248,10 +251,6 @@ def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> No
         assert answer.json()["code"] == "web.token_scope"
 
 
-LISTS = {"spak-team-runs"}
-"""Of a whole team: a token for some specs is shown what is of these."""
-
-
 def asked_for(cast: Any, named: dict[str, Any], name: str, specs: list[str]) -> Any:
     """The answer to alice's token with all scopes; for some specs, if there are any."""
     team = cast.team if specs else None
@@ -261,14 +260,11 @@ def asked_for(cast: Any, named: dict[str, Any], name: str, specs: list[str]) -> 
 
 @pytest.mark.parametrize("name", sorted(BY_TOKEN & TEAM_ROUTES.keys()))
 def test_what_a_token_for_another_spec_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
-    """Nothing of this spec or its runs, and nothing of the whole team but lists without them."""
+    """Nothing of this spec or its runs, and nothing of the whole team."""
     create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
     Run.objects.filter(key="ended-run").update(version=cast.spec.head, takes_in=[])
     answer = asked_for(cast, named, name, ["another"])
-    if name in LISTS:
-        assert answer.status_code == 200
-        assert b"live-run" not in answer.content and b'"small"' not in answer.content
-    elif TEAM_ROUTES[name].args == ("team",):
+    if TEAM_ROUTES[name].args == ("team",):
         assert (answer.status_code, b"for some specs alone" in answer.content) == (403, True)
     else:
         assert answer.status_code == 404
@@ -282,7 +278,7 @@ def test_what_a_token_for_this_spec_reaches(cast: Any, named: dict[str, Any], na
         whole = asked_for(cast, named, name, []).status_code
         transaction.set_rollback(True)
     route = TEAM_ROUTES[name]
-    mine = whole if name in LISTS or route.args != ("team",) else 403
+    mine = whole if route.args != ("team",) else 403
     assert asked_for(cast, named, name, ["small"]).status_code == mine
 
 

@@ -13,13 +13,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
 
 from process_kit import WAIT_S
-from spakweb import appendonly
-from spakweb.audit.models import Event
-from spakweb.specs import show
-from spakweb.specs.actions import Stale, create_spec, save_version, set_tag
-from spakweb.specs.models import Draft, Spec, SpecVersion
-from spakweb.teams.actions import invite
-from spakweb.teams.models import Invitation, Membership, Role, Team
+from spakweb.ground.audit.models import Event
+from spakweb.ground.database import appendonly
+from spakweb.ground.teams.models import Invitation, Membership, Role, Team
+from spakweb.store.specs.models import Draft, Spec, SpecVersion
+from spakweb.work.specs import show
+from spakweb.work.specs.actions import Stale, create_spec, save_version, set_tag
+from spakweb.work.teams.actions import invite
 
 HOSTILE = '"><img src=x onerror=alert(1)></textarea></script><script>alert(2)</script>'
 TEAM = "/t/kernel-tuners"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.audit.actions import record
-from spakweb.audit.words import WORDS, words
+from spakweb.ground.audit.actions import record
+from spakweb.ground.audit.words import WORDS, words
 
 PLATFORM = Path(__file__).resolve().parents[3] / "platform" / "spakweb"
 COMPOSED = {

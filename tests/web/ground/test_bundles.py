@@ -9,8 +9,8 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from spakweb import bundles
-from spakweb.bundles import BadBundle, make
+from spakweb.ground.web import bundles
+from spakweb.ground.web.bundles import BadBundle, make
 
 ROOT = Path(__file__).resolve().parents[3]
 STATIC = ROOT / "static"

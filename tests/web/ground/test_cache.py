@@ -10,8 +10,8 @@ import pytest
 from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import ConnectionError as Away
 
-from spakweb import cache as caches
-from spakweb.cache import Shared
+from spakweb.ground import cache as caches
+from spakweb.ground.cache import Shared
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from spakweb import clock
+from spakweb.ground import clock
 
 THERE = datetime(2030, 1, 1, tzinfo=UTC)
 

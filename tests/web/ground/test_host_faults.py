@@ -14,9 +14,9 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
-from spakweb import bodies, error_pages
-from spakweb.home import views
-from spakweb.specs.models import Draft
+from spakweb.face.home import views
+from spakweb.ground.web import bodies, error_pages
+from spakweb.store.specs.models import Draft
 
 TEAM = "/t/kernel-tuners"
 pytestmark = [pytest.mark.findings("F8"), pytest.mark.django_db]

@@ -18,8 +18,8 @@ from django.db.utils import ConnectionHandler
 
 from needs import missing
 from servers_kit import Postgres, binary
-from spakweb.database import database
-from spakweb.databases import kept
+from spakweb.ground.database.engines import kept
+from spakweb.ground.database.settings import database
 
 
 @pytest.fixture(scope="module")

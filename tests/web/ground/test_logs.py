@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spakweb import logs
-from spakweb.worker import execute
+from spakweb.ground.logs import lines as logs
+from spakweb.work.worker import execute
 
 TOKEN = "spak_" + "a" * 49
 

@@ -11,10 +11,10 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from spakweb import clock
-from spakweb.fleet.models import Runner
-from spakweb.home import metrics
-from spakweb.runs.models import Run, State
+from spakweb.face.home import metrics
+from spakweb.ground import clock
+from spakweb.store.fleet.models import Runner
+from spakweb.store.runs.models import Run, State
 
 TOKEN = "a-token-of-the-operator"
 
@@ -136,7 +136,7 @@ def test_with_a_token_it_is_the_token(db: None, settings: Any, header: str, stat
 
 def test_the_token_opens_nothing_else(cast: Any, settings: Any) -> None:
     settings.METRICS_TOKEN = TOKEN
-    answer = Client().get("/t/kernel-tuners/runs.json", HTTP_AUTHORIZATION=f"Bearer {TOKEN}")
+    answer = Client().get("/api/v1/teams/kernel-tuners/runs/", HTTP_AUTHORIZATION=f"Bearer {TOKEN}")
     assert answer.status_code == 401
 
 
@@ -155,7 +155,7 @@ def test_the_database_is_asked_once_in_a_while(
 
 
 def test_a_short_token_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spakweb.environment import BadSetting
+    from spakweb.ground.environment import BadSetting
 
     monkeypatch.setenv("SPAK_WEB_METRICS_TOKEN", "short")
     with pytest.raises(BadSetting, match="SPAK_WEB_METRICS_TOKEN is too short"):
@@ -166,7 +166,7 @@ def test_a_short_token_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"), [("SPAK_WEB_LOG", "xml"), ("SPAK_WEB_OTLP_ENDPOINT", "collector:4318")]
 )
 def test_other_words_stop_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    from spakweb.environment import BadSetting
+    from spakweb.ground.environment import BadSetting
 
     monkeypatch.setenv(name, value)
     with pytest.raises(BadSetting, match=name):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spakweb.origins import SameOrigin, allowed
+from spakweb.ground.web.origins import SameOrigin, allowed
 
 
 def scope(

@@ -12,13 +12,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from spakweb.audit.models import Event
-from spakweb.error_pages import server_error
-from spakweb.errors import Refused
-from spakweb.home import demo
-from spakweb.specs.models import Spec
-from spakweb.teams import actions as teams
-from spakweb.teams.models import Invitation, Role
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Invitation, Role
+from spakweb.ground.web.error_pages import server_error
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import Spec
+from spakweb.work.operate import demo
+from spakweb.work.teams import actions as teams
 
 MORE = 'task A { step b: tool.run { cmd: "true" } }\n'
 JSON = {"content_type": "application/json", "headers": {"Accept": "application/json"}}
@@ -85,6 +86,28 @@ def test_importing(cast: Any, name: str, data: bytes, status: int) -> None:
     answer = cast.client("bob").post(url, {"file": [upload(name, data)]})
     assert answer.status_code == status
     assert Spec.objects.filter(team=cast.team).count() == (2 if status == 302 else 1)
+    if status != 302:  # in the form, with the navigation around it
+        shown = answer.content.decode()
+        assert (
+            'role="alert"' in shown
+            and "Import files" in shown
+            and reverse("spak-run-list", args=[cast.team.slug]) in shown
+        )
+
+
+def test_a_name_that_is_taken_and_a_text_with_errors_are_said(cast: Any) -> None:
+    url = reverse("spak-spec-import", args=[cast.team.slug])
+    page = cast.client("bob").post(url, {"file": [upload("small.spak", b"")]}, follow=True).content.decode()
+    assert "Imported: small (1 error)." in page
+    assert "Another spec is called small. This one is small-2 in addresses" in page
+
+
+def test_an_error_page_of_a_team_has_its_navigation(cast: Any) -> None:
+    runs = reverse("spak-run-list", args=[cast.team.slug])
+    address = reverse("spak-spec-detail", args=[cast.team.slug, "none"])
+    assert runs in cast.client("bob").get(address).content.decode()
+    assert runs not in cast.client("charlie").get(address).content.decode()
+    assert runs not in cast.client("bob").get(f"/nowhere/{cast.team.slug}/").content.decode()
 
 
 def test_importing_and_exporting_a_version_is_exact(cast: Any) -> None:
@@ -136,7 +159,7 @@ def test_events_filter_and_export(cast: Any, saved: Callable[..., Any]) -> None:
 
 
 def test_a_cell_is_never_a_formula(cast: Any) -> None:
-    from spakweb.audit.actions import record
+    from spakweb.ground.audit.actions import record
 
     record(cast["alice"], "spec.saved", "=HYPERLINK(1)", cast.team)
     export = reverse("spak-audit-export", args=[cast.team.slug])
@@ -170,7 +193,9 @@ def test_an_invitation_ends(cast: Any, settings: Any) -> None:
     settings.INVITATION_DAYS = 1
     made, secret = teams.invite(cast["alice"], cast.team, "editor")
     teams.withdraw(cast["alice"], made)
-    assert cast.client("charlie").get(reverse("spak-join", args=[secret])).status_code == 410
+    told = cast.client("charlie").get(reverse("spak-join", args=[secret]))
+    assert (told.status_code, b"This invitation was withdrawn." in told.content) == (410, True)
+    assert b"deleted" not in told.content
     assert cast.client().get(reverse("spak-join", args=["nothing"])).status_code == 410
 
 
@@ -227,12 +252,29 @@ def test_home_leads_on(cast: Any) -> None:
     assert b"Nothing needs you" in cast.client("vera").get(f"/t/{cast.team.slug}/").content
 
 
+def test_the_palette_finds_every_page_and_any_run_by_its_id(cast: Any) -> None:
+    team = {"team": cast.team.slug}
+    for number in range(60):
+        Run.objects.create(team=cast.team, key=f"20260101-{number:06}-abcdef", name="old")
+    Run.objects.create(team=cast.other_team, key="20260101-000000-other", name="old")
+    client = cast.client("alice")
+    names = {place["name"] for place in client.get("/api/v1/places/", team).json()["places"]}
+    assert names >= {"Schedules", "Triggers", "Sources", "Campaigns", "Webhooks", "CI sign-in", "Audit log"}
+    assert "old 20260101-000000-abcdef" not in names
+    [found] = client.get("/api/v1/places/", {**team, "q": "101-000000-"}).json()["places"]
+    assert found["name"] == "old 20260101-000000-abcdef"
+    vera = {place["name"] for place in cast.client("vera").get("/api/v1/places/", team).json()["places"]}
+    assert "Schedules" in vera and not {"Webhooks", "Audit log"} & vera
+
+
 def test_the_palette_holds_what_one_may_see(cast: Any) -> None:
-    places = cast.client("vera").get("/palette/", {"team": cast.team.slug}).json()["places"]
+    places = cast.client("vera").get("/api/v1/places/", {"team": cast.team.slug}).json()["places"]
     names = {place["name"] for place in places}
     assert {"small", "Specs", "Account"} <= names
     assert not {"New spec", "Audit log", "Next door"} & names
-    assert {place["name"] for place in cast.client("alice").get("/palette/").json()["places"]} >= {"New spec"}
+    assert {place["name"] for place in cast.client("alice").get("/api/v1/places/").json()["places"]} >= {
+        "New spec"
+    }
 
 
 @pytest.mark.parametrize(

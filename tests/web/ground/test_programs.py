@@ -14,14 +14,15 @@ from django.test import Client
 from django.utils import timezone
 
 from run_rows_kit import begun, with_file
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.redact import Plain
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import json_lists
-from spakweb.teams import bearer, tokens
-from spakweb.teams.models import Membership, Role, Token
+from spakweb.face.api import reading
+from spakweb.face.api.shapes import common as shapes
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.logs.redact import Plain
+from spakweb.ground.teams.models import Membership, Role, Token
+from spakweb.store.runs.models import Run, State
+from spakweb.work.teams import bearer, tokens
 from token_kit import LIST, asked_again, program
 
 
@@ -166,12 +167,12 @@ def test_a_full_disk_keeps_nobody_from_looking(
 def test_it_sees_what_its_person_sees_and_no_more(cast: Any, secret: str) -> None:
     """A viewer's rights; one team, if it names one; nothing when the person is out."""
     Membership.objects.create(team=cast.other_team, user=cast["bob"], role=Role.ADMIN)
-    next_door = "/t/next-door/runs.json"
+    next_door = "/api/v1/teams/next-door/runs/"
     begun(cast.other_team, cast.other_spec.head, "theirs")
     one = tokens.make(cast["bob"], "one", 7, cast.team)[1]
     found = [
         program(one).get(path).status_code
-        for path in (LIST, next_door, "/t/next-door/runs/theirs/events", "/t/no/runs.json")
+        for path in (LIST, next_door, "/t/next-door/runs/theirs/events", "/api/v1/teams/no/runs/")
     ]
     assert found == [200, 404, 404, 404]
     assert program(secret).get(next_door).status_code == 200
@@ -198,7 +199,7 @@ def closed(cast: Any) -> None:
 def test_one_that_is_over(cast: Any, secret: str, happens: Any, word: str) -> None:
     happens(cast)
     answer = program(secret).get(LIST)
-    assert (answer.status_code, answer.json()["code"], word in answer.json()["message"]) == (
+    assert (answer.status_code, answer.json()["code"], word in answer.json()["detail"]) == (
         401,
         "web.token",
         True,
@@ -249,7 +250,7 @@ def test_another_scheme_is_anothers(cast: Any, secret: str) -> None:
 def test_a_session_beside_it_counts_for_nothing(cast: Any, secret: str) -> None:
     """Neither its teams, nor its rights, nor itself when the token is bad; and it stays as it was."""
     charlie = cast.client("charlie")
-    own = "/t/next-door/runs.json"
+    own = "/api/v1/teams/next-door/runs/"
     header = {"authorization": f"Bearer {secret}"}
     assert charlie.get(own, headers=header).status_code == 404
     answer = charlie.get(LIST, headers=header)
@@ -261,7 +262,13 @@ def test_a_session_beside_it_counts_for_nothing(cast: Any, secret: str) -> None:
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete", "options"])
 @pytest.mark.parametrize(
-    "path", [LIST, "/me/tokens/new/", "/account/login/", "/t/kernel-tuners/specs/small/save/"]
+    "path",
+    [
+        "/t/kernel-tuners/runs/r/export/",
+        "/me/tokens/new/",
+        "/account/login/",
+        "/t/kernel-tuners/specs/small/save/",
+    ],
 )
 def test_it_changes_nothing(cast: Any, secret: str, method: str, path: str) -> None:
     answer = getattr(program(secret), method)(path)
@@ -285,7 +292,7 @@ def test_errors_are_told_in_json(cast: Any, secret: str) -> None:
     client = program(secret)
     client.raise_request_exception = False
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_lists, "HEADER", ("no-such-column",))
+        patched.setattr(shapes, "RUN_COLUMNS", ("no-such-column",))
         answer = client.get(LIST)
     assert (answer.status_code, answer.json()["code"]) == (500, "web.500")
     assert secret not in answer.content.decode()
@@ -332,7 +339,10 @@ def test_no_log_has_one(cast: Any, secret: str) -> None:
 
 def test_the_platform_logs_that_way(settings: Any) -> None:
     formats = settings.LOGGING["formatters"]
-    assert {made["()"] for made in formats.values()} == {"spakweb.redact.Plain", "spakweb.logs.Json"}
+    assert {made["()"] for made in formats.values()} == {
+        "spakweb.ground.logs.redact.Plain",
+        "spakweb.ground.logs.lines.Json",
+    }
     assert {handler["formatter"] for handler in settings.LOGGING["handlers"].values()} <= set(formats)
 
 
@@ -344,7 +354,7 @@ def keys(answer: Any) -> list[str]:
 
 
 def test_the_list_goes_from_page_to_page(cast: Any, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lists, "PAGE", 2)
+    monkeypatch.setattr(reading, "PAGE", 2)
     made = [begun(cast.team, cast.spec.head, f"r{number}", state="failed") for number in range(5)]
     Run.objects.create(team=cast.team, key="other", name="other", state="succeeded")
     path, seen = f"{LIST}?state=failed&spec=small", []
@@ -384,7 +394,7 @@ def test_all_of_a_run_is_had(cast: Any, secret: str) -> None:
     with_file(run, b"kept")
     here = "/t/kernel-tuners/runs/r1"
     client = program(secret)
-    (file,) = client.get(f"{here}/files/").json()["files"]
+    (file,) = client.get(f"{LIST}r1/files/").json()["files"]
     assert client.get(f"{here}/files/{file['key']}").content == b"kept"
     assert client.get(f"{here}/export/").content.startswith(b'{"')
     for last in ("log/", "report/"):

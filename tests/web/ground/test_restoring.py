@@ -19,9 +19,9 @@ from django.test import Client
 
 import warm_kit
 from platform_kit import ROOT, environment, manage
-from spakweb import restoring
-from spakweb.errors import Refused
-from spakweb.home import backup
+from spakweb.ground.database import restoring
+from spakweb.ground.errors import Refused
+from spakweb.work.operate import backup
 
 OLD = {
     "spak.sqlite3": "old database",

@@ -16,10 +16,10 @@ from kombu.exceptions import OperationalError
 
 from platform_kit import ROOT, manage
 from spak.lang.limits import MAX_BYTES
-from spakweb import environment as reading
-from spakweb.csp import policy
-from spakweb.database import Limits, database
-from spakweb.environment import BadSetting
+from spakweb.ground import environment as reading
+from spakweb.ground.database.settings import Limits, database
+from spakweb.ground.environment import BadSetting
+from spakweb.ground.web.csp import policy
 
 DOCS = (ROOT / "docs" / "settings.md").read_text()
 FILE = ROOT / "platform" / "spakweb" / "settings.py"
@@ -78,6 +78,8 @@ def test_the_documented_production_settings_have_no_warning(tmp_path: Path) -> N
         ({"SPAK_WEB_LAW": "/proc/nowhere/law.mg"}, "SPAK_WEB_LAW"),
         ({"SPAK_WEB_LAW": str(FILE)}, "SPAK_WEB_LAW"),
         ({"SPAK_WEB_LAW": f"{FILE},{FILE}"}, "SPAK_WEB_LAW"),
+        ({"SPAK_WEB_PACKAGES": "acme-of-nobody"}, "SPAK_WEB_PACKAGES"),
+        ({"SPAK_WEB_JOB_QUEUE": "checks,default"}, "SPAK_WEB_JOB_QUEUE"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

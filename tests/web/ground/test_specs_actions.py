@@ -14,14 +14,14 @@ from django.http import Http404
 
 from process_kit import WAIT_S
 from spak import canon
-from spakweb import appendonly
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews.protection import protect_team
-from spakweb.specs import actions, widening
-from spakweb.specs.actions import Stale
-from spakweb.specs.models import Draft, Spec, SpecVersion, Tag
-from spakweb.text import clean
+from spakweb.ground.audit.models import Event
+from spakweb.ground.database import appendonly
+from spakweb.ground.errors import Refused
+from spakweb.ground.text import clean
+from spakweb.store.specs.models import Draft, Spec, SpecVersion, Tag
+from spakweb.work.reviews.protection import protect_team
+from spakweb.work.specs import actions, widening
+from spakweb.work.specs.actions import Stale
 
 MORE = 'task A { step b: tool.run { cmd: "true" } }\n'
 

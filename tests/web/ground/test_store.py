@@ -26,17 +26,18 @@ from platform_kit import ROOT, environment, migrated, migrated_server
 from servers_kit import Postgres, binary
 from spak import integrity
 from spak.cli import doctor
-from spakweb import damage
-from spakweb.home import backup, views
+from spakweb.face.home import views
+from spakweb.ground.database import damage
+from spakweb.work.operate import backup
 
 PAGE = 4096
 MADE = """
-from spakweb.worker import execute, queue
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
+from spakweb.work.worker import execute, queue
+from spakweb.work.runs.actions import start
+from spakweb.store.runs.models import Run
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.ground.teams.models import User
 queue.send = lambda key, name="default": None
 alice = User.objects.create_user("alice", "alice@spak.example", "a long secret")
 team = create_team(alice, "Tuners")
@@ -56,9 +57,9 @@ for spec in (writes, writes, asks):
     print("RUN", run.key, Run.objects.get(pk=run.pk).state)
 """
 GOES_ON = """
-from spakweb.worker import execute, queue
-from spakweb.runs.actions import ask
-from spakweb.runs.models import Run
+from spakweb.work.worker import execute, queue
+from spakweb.work.runs.actions import ask
+from spakweb.store.runs.models import Run
 queue.send = lambda key, name="default": None
 run = Run.objects.get(state="waiting")
 ask(run.made_by, run, "answer", run.summary["waiting"]["id"], text="hello")
@@ -68,7 +69,7 @@ print("STATE", Run.objects.get(pk=run.pk).state)
 
 READY = """
 from django.test import Client
-from spakweb import damage
+from spakweb.ground.database import damage
 client = Client(SERVER_NAME="localhost")
 client.get("/readyz")
 damage.health._thread.join()
@@ -78,7 +79,7 @@ print("READY", answer.status_code, answer.content.decode())
 WHOLE = """
 from spak.kernel.replay import replay
 from spak.ledger import verify
-from spakweb.ledger.store import DatabaseLedgers
+from spakweb.store.ledger.store import DatabaseLedgers
 for key in DatabaseLedgers().runs():
     reader = DatabaseLedgers().reader(key)
     found = replay(record for record, _ in reader.read())
@@ -421,7 +422,7 @@ def test_a_place_in_use_is_only_replaced_when_told(store: tuple[Path, list[str]]
 
 
 def test_a_platform_that_works_is_not_restored_over(store: tuple[Path, list[str]], tmp_path: Path) -> None:
-    from spakweb.home.up import only_one
+    from spakweb.work.operate.up import only_one
 
     data, _ = store
     assert manage(data, "backup", str(tmp_path / "copy")).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 import warm_kit
-from platform_kit import ROOT, environment, manage
-from spakweb import tables
+from platform_kit import ROOT, environment, manage, migrated
+from spakweb.ground.database import tables
 
 pytestmark = [pytest.mark.findings("F7"), pytest.mark.django_db]
 
@@ -46,9 +47,10 @@ def test_check_store_reports_them(newer: None) -> None:
     assert "runs.9999_last was applied by a newer version" in said.getvalue()
 
 
-def test_no_worker_and_no_web_part_begins_on_newer_ones(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    assert manage(data, "migrate", "--verbosity", "0").returncode == 0
+def test_no_worker_and_no_web_part_begins_on_newer_ones(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = Path(shutil.copytree(migrated(tmp_path_factory), tmp_path / "data"))
     (file,) = data.rglob("*.sqlite3")
     with sqlite3.connect(file) as tables_of_it:
         tables_of_it.execute(

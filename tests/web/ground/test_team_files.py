@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from spak.errors import SpecError
-from spakweb.editor import services
-from spakweb.editor.compiled import compiled
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.specs.facts import findings
-from spakweb.specs.models import Spec
-from spakweb.specs.team_files import TeamFiles, slug_of
-from spakweb.teams.law import law_of
+from spakweb.face.editor import services
+from spakweb.face.editor.compiled import compiled
+from spakweb.ground.teams.law import law_of
+from spakweb.store.specs.facts import findings
+from spakweb.store.specs.models import Spec
+from spakweb.store.specs.team_files import TeamFiles, slug_of
+from spakweb.work.specs.actions import create_spec, save_version
 
 MAIN = """\
 IMPORT "shared_end.spak"

@@ -13,19 +13,19 @@ from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Authority, Kind, Record
 from spak.runner.genesis import genesis
-from spakweb.audit.models import Event
-from spakweb.editor import services
-from spakweb.errors import Refused
-from spakweb.ledger.import_law import only_shown
-from spakweb.runs.models import Run
-from spakweb.runs.pages.record_parts import parts
-from spakweb.runs.signing import approvers
-from spakweb.specs.actions import create_spec
-from spakweb.specs.facts import catalog, findings
-from spakweb.specs.team_files import TeamFiles
-from spakweb.teams.actions import set_rules
-from spakweb.teams.law import law_of
-from spakweb.teams.models import Team
+from spakweb.face.editor import services
+from spakweb.face.runs.record_parts import parts
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.law import law_of
+from spakweb.ground.teams.models import Team
+from spakweb.store.ledger.import_law import only_shown
+from spakweb.store.runs.models import Run
+from spakweb.store.runs.signing import approvers
+from spakweb.store.specs.facts import catalog, findings
+from spakweb.store.specs.team_files import TeamFiles
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import set_rules
 
 PUSH = 'task A { step s: tool.write_file { path: ".git/x" content: "" } }\n'
 PERMITS = "permitted(A) :- tool(A, /write_file).\n"

@@ -10,11 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from run_rows_kit import begun
-from spakweb.audit.models import Event
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.teams import tokens
-from spakweb.teams.models import Token
+from spakweb.ground.audit.models import Event
+from spakweb.ground.teams.models import Token
+from spakweb.store.runs.models import Run
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams import tokens
 from token_kit import LIST, asked_again, program
 
 

@@ -9,10 +9,10 @@ import pytest
 from django.core import mail
 
 from spak.unseen import SIGNS
-from spakweb.reviews import actions
-from spakweb.runs.unsafe_text import reveal, reveal_around_tags
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.teams.actions import invite
+from spakweb.ground.unsafe_text import reveal, reveal_around_tags
+from spakweb.work.reviews import actions
+from spakweb.work.specs.actions import create_spec, save_version
+from spakweb.work.teams.actions import invite
 
 HIDDEN = "a\u202eb\u200bc\U000e0041\x9bd"
 TEAM = "/t/kernel-tuners"

@@ -17,8 +17,8 @@ from django.core.management import CommandError, call_command
 
 from platform_kit import START_S, Up, running
 from process_kit import happens, until
-from spakweb.errors import Refused
-from spakweb.home.up import Stopped, Supervisor, listen, only_one
+from spakweb.ground.errors import Refused
+from spakweb.work.operate.up import Stopped, Supervisor, listen, only_one
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2 * START_S)]
 

@@ -17,7 +17,7 @@ from django.urls import URLPattern, get_resolver, reverse
 
 from address_table import TEAM_ROUTES
 from spakweb.celery import app
-from spakweb.teams import bearer
+from spakweb.work.teams import bearer
 from token_kit import LIST, program
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -14,6 +14,8 @@ PATHS = (
     "/nowhere/",
     "/t/team/runs/",
     "/ws/",
+    "/ws/runs/r1/",
+    "/ws/team/demo/runs/",
     "/t/UPPER team/runs/events",
     "/t/a/runs/b/c/events",
     "",

@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
+from django.db.models import Sum
 from django.http import Http404
 
+from jobs_kit import worked
 from run_rows_kit import begun
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.hooks import actions, deliver, signing, triggers
-from spakweb.hooks.models import EVENTS, Delivery, Webhook
-from spakweb.runs.models import Run, State
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.hooks import triggers
+from spakweb.store.hooks.models import DELIVER, EVENTS, Delivery, Webhook
+from spakweb.store.runs.models import Run, State
+from spakweb.work.hooks import actions, deliver, signing
 
 REACH = ["public", "loopback"]
 
@@ -83,12 +86,15 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return wait
 
 
+def attempts() -> int:
+    return Delivery.objects.aggregate(tries=Sum("tries"))["tries"] or 0
+
+
 def work() -> int:
-    """What a worker does: hand out what is due, and do it. Gives how many were attempted."""
-    found = deliver.due(clock.now() + timedelta(seconds=1))  # the database's clock may be a moment ahead
-    for row in found:
-        deliver.deliver(row.pk)
-    return len(found)
+    """What a worker does: one message to each webhook that one is due to. Gives how many were attempted."""
+    before = attempts()
+    worked(DELIVER)
+    return attempts() - before
 
 
 def run_of(cast: Any, key: str = "r-1") -> Run:
@@ -257,6 +263,22 @@ def test_410_turns_the_webhook_off(cast: Any, hook: Webhook, receiver: Receiver)
     assert Event.objects.filter(action="webhook.gone", team=cast.team).exists()
 
 
+def test_messages_that_fail_in_a_row_turn_the_webhook_off(
+    cast: Any, hook: Webhook, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "RETRY_S", ())  # each message has one attempt
+    states = []
+    for answer in (500, 500, 200, *(500,) * deliver.MOST_FAILED):
+        receiver.answers = [answer]
+        actions.test(cast["alice"], hook)
+        work()
+        hook.refresh_from_db()
+        states.append(hook.active)
+    assert states == [True] * (len(states) - 1) + [False]
+    event = Event.objects.get(action="webhook.dead", team=cast.team)
+    assert (event.thing, event.detail["failed"]) == (hook.name, deliver.MOST_FAILED)
+
+
 def test_redelivered_under_the_same_id(cast: Any, hook: Webhook, receiver: Receiver) -> None:
     actions.test(cast["alice"], hook)
     work()
@@ -274,42 +296,23 @@ def test_the_log_is_bounded(cast: Any, hook: Webhook, monkeypatch: pytest.Monkey
     assert Delivery.objects.count() == 2
 
 
-def test_two_workers_do_not_take_the_same(cast: Any, hook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spakweb.celery import app
-
-    sent: list[int] = []
-    monkeypatch.setattr(app, "send_task", lambda name, args, **more: sent.append(args[0]))
+def test_a_test_and_a_redelivery_end_the_rest(cast: Any, hook: Webhook, receiver: Receiver) -> None:
+    receiver.answers = [500, 200]
     actions.test(cast["alice"], hook)
-    assert (deliver.go_on(), deliver.go_on()) == (1, 0)
-    assert sent == [Delivery.objects.get().pk]
-
-
-def test_nothing_waits_for_a_clock_that_was_set_back(cast: Any, hook: Webhook) -> None:
+    assert (work(), work()) == (1, 0)
     actions.test(cast["alice"], hook)
-    now = clock.now()
-    hour, moment = now + timedelta(hours=1), now + timedelta(seconds=4)
-    for column, row in (("next_at", {"tries": 0}), ("next_at", {"tries": 1}), ("rest_until", {})):
-        table = Delivery if row else Webhook
-        table.objects.update(**row, **{column: hour})
-        assert len(deliver.due(now)) == 1, (column, row)
-        if row != {"tries": 0}:  # as it may have been written
-            table.objects.update(**row, **{column: moment})
-            assert not deliver.due(now), (column, row)
-            table.objects.update(**{column: now})
+    assert work() == 1 and Delivery.objects.filter(state="delivered").count() == 1
 
 
-def test_a_broker_that_is_away_costs_a_moment_only(
-    cast: Any, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+def test_no_message_waits_for_a_clock_that_was_set_back(
+    cast: Any, hook: Webhook, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spakweb.celery import app
-
-    def away(*ignored: object, **more: object) -> None:
-        raise ConnectionRefusedError
-
-    monkeypatch.setattr(app, "send_task", away)
+    receiver.answers = [500]
     actions.test(cast["alice"], hook)
-    assert deliver.go_on() == 0
-    assert len(deliver.due(clock.now())) == 1
+    assert (work(), work()) == (1, 0)
+    hour = clock.now() - timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: hour)
+    assert work() == 1
 
 
 # ---- where it never goes

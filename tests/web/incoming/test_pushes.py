@@ -15,16 +15,19 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from signed_kit import FORMS, github, post, push, standard
-from spakweb import bodies, clock
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.folders import actions as folders
-from spakweb.folders.models import Folder
-from spakweb.incoming import actions
-from spakweb.incoming.models import Received, Receiver
-from spakweb.sources import actions as sources
-from spakweb.sources.models import Source
-from spakweb.teams import bearer
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.web import bodies
+from spakweb.store.folders.models import Folder
+from spakweb.store.incoming.models import Received, Receiver
+from spakweb.store.jobs.models import Job
+from spakweb.store.sources.models import Source
+from spakweb.work.folders import actions as folders
+from spakweb.work.folders.queue import SYNC
+from spakweb.work.incoming import actions
+from spakweb.work.sources import actions as sources
+from spakweb.work.teams import bearer
 
 PAGE = "/t/kernel-tuners/sources/s/app/"
 
@@ -44,12 +47,12 @@ def opened(cast: Any, source: Source) -> tuple[str, str]:
 @pytest.fixture
 def folder(cast: Any, source: Source) -> Folder:
     made = folders.set_up(cast["alice"], source, "main", "specs")
-    Folder.objects.update(wanted_at=None)
+    Job.objects.all().delete()
     return made
 
 
 def wanted() -> bool:
-    return Folder.objects.get().wanted_at is not None
+    return Job.objects.filter(kind=SYNC, wanted_at__isnull=False).exists()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -61,7 +64,7 @@ def test_a_push_to_the_branch_of_the_folder_asks_for_a_sync_once(
     headers = FORMS[form](secret, body, "push" if form == "github" else "Push Hook")
     answer = post(address, body, headers)
     assert (answer.status_code, answer.json()["state"], wanted()) == (200, "done", True)
-    Folder.objects.update(wanted_at=None)
+    Job.objects.all().delete()
     again = post(address, body, headers)
     assert (again.status_code, again.json()["state"], wanted()) == (200, "repeated", False)
     rows = list(Received.objects.values_list("state", "event", "ref", "commit"))
@@ -306,7 +309,7 @@ def test_the_log_is_bounded_and_what_was_done_is_remembered_longer(
 def test_a_huge_message_is_refused_before_it_is_kept(
     opened: tuple[str, str], folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spakweb.api import views_incoming
+    from spakweb.face.api.views import incoming as views_incoming
 
     address, secret = opened
     monkeypatch.setattr(views_incoming, "HOOK_BYTES", 100)

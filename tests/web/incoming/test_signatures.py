@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signed_kit import FORMS, github, standard
-from spakweb import clock
-from spakweb.incoming.signatures import judge
+from spakweb.ground import clock
+from spakweb.work.incoming.signatures import judge
 
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()

@@ -18,12 +18,12 @@ from ledger_contract import act, genesis
 from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
 from spak.errors import LedgerError
-from spakweb.ledger import store
-from spakweb.ledger import writer as writing
-from spakweb.ledger import writer_sql as sql
-from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord, State
-from spakweb.teams.models import Team
+from spakweb.ground.teams.models import Team
+from spakweb.store.ledger import store
+from spakweb.store.ledger import writer as writing
+from spakweb.store.ledger import writer_sql as sql
+from spakweb.store.ledger.store import DatabaseLedger, DatabaseLedgers
+from spakweb.store.runs.models import Run, RunRecord, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -127,7 +127,7 @@ def test_who_did_not_get_a_lease_does_not_get_it_by_a_cut(team: Team, cut: Cut) 
     for one in ours:
         one.fence += 1
         batch, _ = one._next([genesis()])
-        batch.take = store.leases.process, store.leases.choosing, 9.0, "full_auto", []
+        batch.take = sql.Taking(store.leases.process, store.leases.choosing, 9.0, "full_auto", [])
         batches.append(batch)
     cut(True)
     assert writing.writer._committed(batches)[0] == {batches[1]}

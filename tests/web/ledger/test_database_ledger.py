@@ -21,13 +21,13 @@ from runs_kit import tables
 from spak.errors import LedgerError
 from spak.ledger import FileLedgers
 from spak.ports import Ledgers
-from spakweb import appendonly
-from spakweb.ledger import store as module
-from spakweb.ledger import writer as writing
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord
-from spakweb.teams.models import Team
-from spakweb.worker import tasks
+from spakweb.ground.database import appendonly
+from spakweb.ground.teams.models import Team
+from spakweb.store.ledger import store as module
+from spakweb.store.ledger import writer as writing
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.work.worker import tasks
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["ledger_contract"]

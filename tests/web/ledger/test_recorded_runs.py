@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from runs_kit import tables
-from spakweb.runs.actions import ask, start
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, queue
+from spakweb.ground.teams.models import User
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs.actions import ask, start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

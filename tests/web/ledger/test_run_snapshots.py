@@ -17,15 +17,15 @@ from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.snapshot import Snapshot
 from spak.runner import run as runner
-from spakweb.ledger import export, store
-from spakweb.ledger.projection import rebuild
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.actions import ask, request_control, start
-from spakweb.runs.models import Run, RunSnapshot, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, queue
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import export, store
+from spakweb.store.ledger.projection import rebuild
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, RunSnapshot, State
+from spakweb.work.runs.actions import ask, request_control, start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, queue
 
 LOOP = """
 AGENT Loop LEVEL 5 {

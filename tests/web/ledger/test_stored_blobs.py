@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 
 from spak import canon
 from spak.errors import LedgerError
-from spakweb.ledger import blobs
+from spakweb.store.ledger import blobs
 
 
 @pytest.fixture

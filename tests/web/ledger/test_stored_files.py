@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from spakweb import clock
-from spakweb.ledger import packs, stored_files, uploads
-from spakweb.runs.models import Upload
+from spakweb.ground import clock
+from spakweb.store.ledger import packs, stored_files, uploads
+from spakweb.store.runs.models import Upload
 
 BYTES = os.urandom(50_000)
 

@@ -21,17 +21,17 @@ from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
-from spakweb.ledger import store as ledgers
-from spakweb.ledger import writer as writing
-from spakweb.ledger import writer_sql as sql
-from spakweb.ledger.store import DatabaseLedger
-from spakweb.ledger.writer import Batch
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run, RunBlob, RunRecord, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import Team, User
-from spakweb.worker import execute, queue
+from spakweb.ground.teams.models import Team, User
+from spakweb.store.ledger import store as ledgers
+from spakweb.store.ledger import writer as writing
+from spakweb.store.ledger import writer_sql as sql
+from spakweb.store.ledger.store import DatabaseLedger
+from spakweb.store.ledger.writer import Batch
+from spakweb.store.runs.models import Run, RunBlob, RunRecord, State
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -173,7 +173,7 @@ def begun_of(row: Run, fence: int, number: int) -> tuple[DatabaseLedger, Batch]:
     ledger = DatabaseLedger(row, writable=True)
     ledger.fence = fence
     batch, _ = ledger._next([genesis(f"r{number}")])
-    batch.take = ledgers.leases.process, ledgers.leases.choosing, 9.0, "full_auto", []
+    batch.take = sql.Taking(ledgers.leases.process, ledgers.leases.choosing, 9.0, "full_auto", [])
     return ledger, batch
 
 

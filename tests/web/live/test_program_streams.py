@@ -17,12 +17,12 @@ from django.utils import timezone
 from process_kit import WAIT_S
 from runs_kit import ledger, looped, member, tables, write
 from spakweb.asgi import application
-from spakweb.live import stream
-from spakweb.live.stream import Hub, hub
-from spakweb.live.viewers import Viewer, over
-from spakweb.runs.models import Run
-from spakweb.teams import tokens
-from spakweb.teams.models import Membership, Team, Token, User
+from spakweb.face.streams import stream
+from spakweb.face.streams.stream import Hub, hub
+from spakweb.face.streams.viewers import Viewer, over
+from spakweb.ground.teams.models import Membership, Team, Token, User
+from spakweb.store.runs.models import Run
+from spakweb.work.teams import tokens
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -98,7 +98,7 @@ def test_a_run_that_could_not_begin_has_an_end(team: Team, vera: User) -> None:
 def test_what_the_api_answers_before_a_stream_begins(
     team: Team, vera: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spakweb.api.base.READS_PER_MINUTE", 3)
+    monkeypatch.setattr("spakweb.face.api.limits.READS_PER_MINUTE", 3)
     Run.objects.create(team=team, key="over", name="over", state="failed", count=2, ended_at=timezone.now())
     gone = Run.objects.create(team=team, key="gone", name="gone", state="failed", count=2)
     Run.objects.filter(pk=gone.pk).update(deleted_at=timezone.now())

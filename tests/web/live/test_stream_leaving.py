@@ -14,10 +14,10 @@ from django.core.asgi import get_asgi_application
 from django.test import Client
 
 from runs_kit import ledger, looped, member, tables, write
-from spakweb.live import stream
-from spakweb.live.stream import hub
-from spakweb.live.viewers import Viewer
-from spakweb.teams.models import Team
+from spakweb.face.streams import stream
+from spakweb.face.streams.stream import hub
+from spakweb.face.streams.viewers import Viewer
+from spakweb.ground.teams.models import Team
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CLIENTS = 20

@@ -16,10 +16,10 @@ from django.test import AsyncClient
 
 from process_kit import WAIT_S
 from runs_kit import Socket, ledger, looped, member, tables, write
-from spakweb.live import stream
-from spakweb.live.viewers import HOLDS_S, People, Viewer
-from spakweb.runs.models import Run
-from spakweb.teams.models import Membership, Role, Team, User
+from spakweb.face.streams import stream
+from spakweb.face.streams.viewers import HOLDS_S, People, Viewer
+from spakweb.ground.teams.models import Membership, Role, Team, User
+from spakweb.store.runs.models import Run
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_what_a_dead_process_told_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     two.come("r1", BOB)
     one.hear(two.news(["r1"]))
     clock = time.monotonic() + HOLDS_S
-    monkeypatch.setattr("spakweb.live.viewers.time.monotonic", lambda: clock)
+    monkeypatch.setattr("spakweb.face.streams.viewers.time.monotonic", lambda: clock)
     assert one.of("r1") == [(1, "Vera")]
 
 

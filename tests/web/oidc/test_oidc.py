@@ -22,14 +22,14 @@ from django.test import Client
 from django.utils import timezone
 
 from issuer_kit import AUDIENCE, EC, ED, OTHER_RSA, RSA, SHORT_RSA, Issuer, jwk, pem
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.oidc import actions, keys
-from spakweb.oidc.actions import Wanted
-from spakweb.oidc.models import Rule, UsedToken
-from spakweb.specs.actions import create_spec
-from spakweb.teams import tokens
-from spakweb.teams.models import Membership, Role, Token
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.oidc.models import Rule, UsedToken
+from spakweb.ground.teams.models import Membership, Role, Token
+from spakweb.work.oidc import actions, keys
+from spakweb.work.oidc.actions import Wanted
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams import tokens
 
 EXCHANGE = "/api/v1/oidc/"
 RUNS = "/api/v1/teams/kernel-tuners/specs/small/runs/"
@@ -269,6 +269,9 @@ def test_it_may_no_more_than_who_made_the_rule(cast: Any, issuer: Issuer, rule: 
     answer = exchange(issuer.token())
     alice.update(role=Role.VIEWER)
     assert start(program(answer)) == 403
+    refused = exchange(issuer.token())
+    assert (refused.status_code, refused.json()["code"]) == (403, "web.oidc_rule")
+    assert f"who made the rule '{rule.name}' may no longer do what it permits" in refused.json()["detail"]
     alice.delete()
     assert start(program(answer)) == 404
     assert exchange(issuer.token()).status_code == 403
@@ -297,7 +300,7 @@ def test_its_tokens_are_nobodys_own(
 
 
 def test_wrong_ones_are_held_up(issuer: Issuer, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spakweb.teams.bearer.WINDOW_S", 10**9)  # no minute ends while this runs
+    monkeypatch.setattr("spakweb.work.teams.bearer.WINDOW_S", 10**9)  # no minute ends while this runs
     found = [exchange("a.b.c").status_code for _ in range(12)]
     assert found == [401] * 10 + [429] * 2
     assert exchange(issuer.token()).status_code == 201, "right ones are let in meanwhile"

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs_kit import wanted, worked
 from problem_kit import GOOD, RETURNS, changed
 from spak.begin import plan
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.specs import problem_files
-from spakweb.specs.models import ProblemFile
-from spakweb.specs.team_files import TeamFiles
-from spakweb.teams.law import law_of
-from spakweb.worker import problem_checks
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.law import law_of
+from spakweb.store.specs.models import ProblemFile
+from spakweb.store.specs.team_files import TeamFiles
+from spakweb.work.specs import problem_files
+from spakweb.work.worker import problem_checks
 
 NAME = "problems/scale.py"
 SPEC = """AGENT A LEVEL 5 {
@@ -39,16 +38,15 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The keys of checks that were sent."""
-    found: list[int] = []
-    monkeypatch.setattr("spakweb.celery.app.send_task", lambda name, args, **more: found.append(args[0]))
-    cache.clear()
+    found: list[str] = []
+    monkeypatch.setattr("spakweb.celery.app.send_task", lambda name, args, **more: found.append(args[1]))
     return found
 
 
 def test_a_file_is_saved_checked_and_shown(
-    cast: Any, sent: list[int], django_capture_on_commit_callbacks: Any
+    cast: Any, sent: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     client, team = cast.client("bob"), cast.team.slug
     with django_capture_on_commit_callbacks(execute=True):
@@ -56,7 +54,7 @@ def test_a_file_is_saved_checked_and_shown(
             reverse("spak-problem-save", args=[team]), {"file": SimpleUploadedFile("scale.py", GOOD.encode())}
         )
     problem = ProblemFile.objects.get(team=cast.team)
-    assert answer.status_code == 302 and problem.name == NAME and sent == [problem.pk]
+    assert answer.status_code == 302 and problem.name == NAME and sent == [str(problem.pk)]
     page = client.get(answer["Location"]).content.decode()
     assert "Being checked" in page and "hx-trigger" in page and "void scale(long n" in page
     assert hashlib.sha256(GOOD.encode()).hexdigest() in page
@@ -173,12 +171,12 @@ def test_a_run_begins_with_the_text_of_its_team(cast: Any) -> None:
         (LOOSE, "bad", {"problem.tolerance"}),
         (COUNTS, "bad", {"problem.changes"}),
         ("import os\nos._exit(3)", "bad", {"problem.died"}),
-        ("def (", "bad", {"problem.failed"}),
+        ("raise ValueError", "bad", {"problem.failed"}),
     ],
 )
 def test_a_worker_checks_it_in_a_sandbox(cast: Any, text: str, state: str, codes: set[str]) -> None:
     problem = problem_files.save(cast["bob"], cast.team, NAME, text)
-    problem_checks.check(problem.pk)
+    worked(problem_files.CHECK)
     problem.refresh_from_db()
     assert problem.state == state, problem.found
     assert {item["code"] for item in problem.found if item["severity"] == "error"} >= codes
@@ -195,28 +193,11 @@ def test_a_result_counts_for_the_text_that_was_checked(cast: Any, monkeypatch: p
         return []
 
     monkeypatch.setattr(problem_checks, "findings", slow)
-    problem_checks.check(problem.pk)
+    worked(problem_files.CHECK)
     problem.refresh_from_db()
     assert (problem.state, problem.text) == ("queued", LOOSE)
+    assert wanted(problem_files.CHECK) == [str(problem.pk)]
     monkeypatch.setattr(problem_checks, "findings", lambda text: ProblemFile.objects.all().delete() and [])
-    problem_checks.check(problem.pk)
-    problem_checks.check(problem.pk)
+    worked(problem_files.CHECK)
+    worked(problem_files.CHECK)
     assert not ProblemFile.objects.exists()
-
-
-def test_a_lost_check_is_sent_again_a_few_times(cast: Any, sent: list[int]) -> None:
-    problem = problem_files.save(cast["bob"], cast.team, NAME, GOOD)
-    problem_checks.send_lost()
-    assert sent == []  # it may still be under way
-    ProblemFile.objects.update(saved_at=timezone.now() + timedelta(hours=1))  # the clock was set back
-    cache.clear()
-    problem_checks.send_lost()
-    assert sent == [problem.pk]
-    ProblemFile.objects.update(saved_at=timezone.now() - timedelta(seconds=600), sent=0)
-    sent.clear()
-    for _ in range(8):
-        cache.clear()  # as if the time had passed
-        problem_checks.send_lost()
-    assert sent == [problem.pk] * problem_checks.TRIES
-    problem.refresh_from_db()
-    assert (problem.state, problem.found[0]["code"]) == ("bad", "web.problem_lost")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reviews_kit import LAST, ONE, OTHER, TWO
-from spakweb.reviews import actions
-from spakweb.reviews.models import Patch
+from spakweb.store.reviews.models import Patch
+from spakweb.work.reviews import actions
 
 
 @pytest.fixture

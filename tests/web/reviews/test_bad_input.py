@@ -8,11 +8,12 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from spakweb.errors import Refused
-from spakweb.reviews import actions, page
-from spakweb.reviews.models import Comment, Patch, Viewed
-from spakweb.reviews.parts import edits_of
-from spakweb.specs.models import SpecVersion
+from spakweb.face.reviews import page
+from spakweb.ground.errors import Refused
+from spakweb.store.reviews.models import Comment, Patch, Viewed
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions
+from spakweb.work.reviews.parts import edits_of
 
 ONE, OTHER = 'tool.list_files { path: "." }', 'tool.list_files { path: "tests" }'
 

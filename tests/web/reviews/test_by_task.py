@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spakweb.reviews.by_task import merge
+from spakweb.work.reviews.by_task import merge
 
 HEAD = "AGENT Two LEVEL 1 {\n  START -> a\n"
 A = '  TASK a {\n    step one: tool.list_files { path: "." }\n    NEXT { success -> b }\n  }\n'

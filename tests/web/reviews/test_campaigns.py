@@ -11,12 +11,12 @@ from django.urls import reverse
 
 from campaign_kit import BASE, ledger
 from run_rows_kit import begun
-from spak.outer.campaigns import Campaign
-from spakweb.errors import Refused
-from spakweb.reviews import actions, campaigns
-from spakweb.reviews.models import Check, Patch
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
+from spak.evolve.campaigns import Campaign
+from spakweb.ground.errors import Refused
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions, campaigns
+from spakweb.work.specs.actions import create_spec
 
 HOSTILE = "<script>alert(1)</script>"
 

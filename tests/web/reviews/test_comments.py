@@ -9,9 +9,10 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 from reviews_kit import ONE, OTHER, refused
-from spakweb.reviews import actions, page, rules, talk
-from spakweb.reviews.models import Patch
-from spakweb.teams.models import Membership, Role
+from spakweb.face.reviews import page
+from spakweb.ground.teams.models import Membership, Role
+from spakweb.store.reviews.models import Patch
+from spakweb.work.reviews import actions, rules, talk
 
 
 def test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes(cast: Any, patch: Patch) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from django.urls import reverse
 
 from reviews_kit import LAST, ONE, OTHER, TWO, refused
-from spakweb.reviews import actions, rules
-from spakweb.reviews.models import HistoryRecord, Patch
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import archive, save_version
-from spakweb.specs.models import SpecVersion
+from spakweb.store.reviews.models import HistoryRecord, Patch
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, rules
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import archive, save_version
 
 
 def test_conflicts_are_decided_by_task(cast: Any, patch: Patch) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.urls import reverse
-from django.utils import timezone
 
+from jobs_kit import do, wanted
 from reviews_kit import LAST, ONE, OTHER, TWO, checked, ran, refused
 from run_rows_kit import begun
-from spakweb.reviews import actions, checks, jobs, page, rules
-from spakweb.reviews.models import Check, Patch
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import create_spec, save_version
+from spakweb.face.reviews import page
+from spakweb.store.jobs.models import Job
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.work.reviews import actions, checks, rules
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import create_spec, save_version
 
 HOUSE = """\
 TASK shared {
@@ -92,11 +93,11 @@ def test_a_file_that_is_imported_and_changed_makes_evidence_stale(cast: Any) -> 
 def test_a_check_of_an_older_revision_or_a_closed_patch_is_left(cast: Any, patch: Patch) -> None:
     first = patch.latest
     actions.revise(cast["bob"], patch, 1, patch.latest.text + "// more\n")
-    checks.check(first.pk)
+    do(checks.CHECK, first.pk)
     assert set(first.checks.values_list("state", flat=True)) == {Check.State.QUEUED}
     actions.close(cast["bob"], patch, 2)
     assert set(checked(patch).values()) == {("queued", "")}
-    checks.check(0)  # a revision that is not there
+    do(checks.CHECK, 0)  # a revision that is not there
 
 
 def test_a_merge_waits_until_it_is_known_what_it_permits(cast: Any, patch: Patch) -> None:
@@ -200,49 +201,13 @@ def test_an_action_that_the_patch_takes_otherwise_is_not_judged(cast: Any) -> No
     assert set(shown(cast, patch).values()) == {("succeeded", "Passed")}
 
 
-def test_checks_whose_worker_was_killed_are_sent_again_by_the_sweep(
-    cast: Any, patch: Patch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A few times; then a person decides, since the check may be what kills the workers."""
-    sent: list[int] = []
-    monkeypatch.setattr(checks, "send", sent.append)
-    late = timezone.now() - timedelta(seconds=checks.LOST_S + 1)
-    rows, key = Check.objects.filter(revision=patch.latest), patch.latest.pk
-
-    def swept() -> list[int]:
-        sent.clear()
-        jobs.cache.delete("reviews.checks")
-        jobs.put_back()
-        return list(sent)
-
-    assert swept() == []
-    rows.filter(name="text").update(state="running", made_at=late)
-    assert swept() == [], "the others wait for a worker"
-    for _ in range(checks.SENT_AGAIN):
-        rows.update(made_at=late)
-        assert swept() == [key] and swept() == []
-    rows.update(made_at=timezone.now() + timedelta(hours=1), lost=0)  # the clock was set back
-    assert swept() == [key] and swept() == []
-    rows.update(made_at=late, lost=checks.SENT_AGAIN)
-    assert swept() == [] and page.status(cast["bob"], patch)["again"]
+def test_checks_that_end_their_workers_are_left_to_a_person(cast: Any, patch: Patch) -> None:
+    """It may be the check that kills them."""
+    key = str(patch.latest.pk)
+    assert not page.status(cast["bob"], patch)["again"]
+    Job.objects.filter(kind=checks.CHECK, key=key).update(tries=len(checks.KIND.waits) + 1)
+    do(checks.CHECK, key)
+    assert wanted(checks.CHECK) == [] and page.status(cast["bob"], patch)["again"]
     actions.repeat_check(cast["bob"], patch, 1)
-    rows.update(made_at=late)
-    assert swept() == [key]
-    actions.revise(cast["bob"], patch, 1, patch.latest.text + "// more\n")
-    rows.update(made_at=late)
-    assert swept() == [], "nobody asks for an older revision"
-
-
-def test_a_check_that_goes_on_gives_signs_of_life(
-    cast: Any, patch: Patch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "REPORT_S", 0)
-    monkeypatch.setattr(checks, "records_of", lambda run: iter("ab"))
-    row = patch.latest.checks.get(name="actions")
-    progress = checks.Progress(row, 1)
-    for _ in progress.records_of(None):  # type: ignore[arg-type]
-        row.refresh_from_db()
-        assert not checks.is_lost(row)
-        patch.latest.checks.update(made_at=timezone.now() - timedelta(seconds=checks.LOST_S + 1))
-    row.refresh_from_db()
-    assert checks.is_lost(row)
+    assert wanted(checks.CHECK) == [key] and not page.status(cast["bob"], patch)["again"]
+    assert {outcome for outcome, _ in checked(patch).values()} <= {"passed", "nothing"}

@@ -9,13 +9,15 @@ import pytest
 from django.urls import reverse
 
 from bench.scripted import exited, ledger
+from jobs_kit import do
 from run_rows_kit import rows
 from spak.kernel.state import Effect
-from spakweb.reviews import actions, checks, page
-from spakweb.reviews.models import Check, Patch
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import SpecVersion
+from spakweb.face.reviews import page
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, checks
+from spakweb.work.specs.actions import create_spec
 
 BASE = """AGENT Mends LEVEL 4 {
   START -> look
@@ -56,7 +58,7 @@ def patch(cast: Any) -> Patch:
     ran(cast, spec.head, "went", breaks=False)
     text = BASE.replace('on_fail: "stop"', 'on_fail: "continue"')
     made = actions.propose(cast["bob"], spec, text, 1, "Go on")
-    checks.check(made.latest.pk)
+    do(checks.CHECK, made.latest.pk)
     return made
 
 
@@ -82,7 +84,7 @@ def test_the_page_has_flips_by_task_with_links_to_the_runs(cast: Any, patch: Pat
 def test_unknown_runs_are_said_and_are_no_flips(cast: Any, patch: Patch) -> None:
     text = BASE.replace('path: "tests"', 'path: "docs"')
     actions.revise(cast["bob"], patch, 1, text)
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     shown = body(cast, Patch.objects.get(pk=patch.pk))
     unknown = f"(unknown in {MANY} of {MANY + 1} runs)"
     assert "Flips by task" not in shown

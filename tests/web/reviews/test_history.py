@@ -8,9 +8,11 @@ from django.urls import reverse
 
 from reviews_kit import OTHER, checked
 from spak import canon
-from spak.outer import spec_history
-from spakweb.reviews import actions, blame, history
-from spakweb.reviews.models import HistoryRecord, Patch
+from spak.evolve import spec_history
+from spakweb.face.reviews import blame
+from spakweb.store.reviews.models import HistoryRecord, Patch
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, history
 
 
 def test_a_merge_is_signed_in_the_history_of_the_spec(cast: Any, patch: Patch) -> None:
@@ -82,3 +84,27 @@ def test_lines_keep_their_origin_through_versions() -> None:
     assert blame.lines(["a\nb\n"]) == [0, 0]
     assert blame.lines(["a\nb\n", "a\nx\nb\n", "a\nx\nc\n"]) == [0, 1, 2]
     assert blame.lines(["", "a\n"]) == [1]
+
+
+def test_a_merged_text_is_its_proposers_wherever_versions_are_shown(cast: Any, patch: Patch) -> None:
+    """Who merged it is named as such; a campaign's patch is the campaign's."""
+    checked(patch)
+    actions.judge(cast["alice"], patch, 1, True, "Good.")
+    version = actions.merge(cast["alice"], patch, 1)
+    assert (version.author, version.writer, version.merged_by) == (cast["bob"], "bob", "alice")
+    older = SpecVersion(author=cast["alice"], provenance=version.provenance)
+    assert (older.writer, older.saved_by) == ("bob", "alice")
+    assert SpecVersion(author=cast["bob"], provenance={"campaign": "faster"}).writer == "campaign faster"
+    client, here = cast.client("alice"), [cast.team.slug, cast.spec.slug]
+    for page in (reverse("spak-spec-history", args=here), reverse("spak-version-detail", args=[*here, 2])):
+        assert "bob, merged by alice" in client.get(page).content.decode(), page
+    blamed = client.get(reverse("spak-spec-blame", args=here)).content.decode()
+    assert "</a> bob, " in blamed and "approved by alice; merged by alice" in blamed
+    for page in (reverse("spak-spec-list", args=here[:1]), reverse("spak-team-home", args=here[:1])):
+        assert "alice, " not in client.get(page).content.decode(), page
+    found = spec_history.read(history.export(cast.spec)).versions[1]
+    assert found.merge and (found.merge["proposer"], found.merge["merged_by"]) == ("bob", "alice")
+    for name in ("spak-api-version", "spak-api-versions"):
+        told = client.get(reverse(name, args=[*here, 2][: 3 if name.endswith("n") else 2])).json()
+        row = told.get("versions", [told])[0]
+        assert (row["author"], row["merged_by"]) == ("bob", "alice")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.reviews import actions, talk
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect, protect_team
-from spakweb.runs.unsafe_text import reveal
-from spakweb.specs.actions import create_spec, save_version, set_tag
-from spakweb.teams import named_roles
+from spakweb.ground.unsafe_text import reveal
+from spakweb.store.reviews.models import Patch
+from spakweb.work.reviews import actions, talk
+from spakweb.work.reviews.protection import protect, protect_team
+from spakweb.work.specs.actions import create_spec, save_version, set_tag
+from spakweb.work.teams import named_roles
 
 HOSTILE = "\"><img src=x onerror=alert(1)>'{{7*7}}\u202e"
 RAW = "<img src=x"

@@ -9,11 +9,13 @@ import pytest
 from django.core import mail
 from django.urls import reverse
 
-from spakweb.reviews import actions, checks, inbox, talk
-from spakweb.reviews.models import Check, Patch
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import archive, save_draft
-from spakweb.specs.models import Draft
+from jobs_kit import do
+from spakweb.face.reviews import inbox
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.specs.models import Draft
+from spakweb.work.reviews import actions, checks, talk
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import archive, save_draft
 
 LAST = 'step two: tool.list_files { path: "docs" }'
 OTHER = 'step one: tool.list_files { path: "tests" }'
@@ -74,7 +76,7 @@ def test_who_changes_anothers_patch_tells_the_proposer_why(
     settings.REVIEW_MAIL = True
     text = cast.spec.head.text.replace(ONE, OTHER).replace('step two: tool.list_files { path: "." }', LAST)
     patch = actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     with django_capture_on_commit_callbacks(execute=True):
         made = actions.drop_edit(cast["rita"], patch, 1, 1, "The docs are of no use")
     [sent] = mail.outbox

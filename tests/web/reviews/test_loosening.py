@@ -9,11 +9,13 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 from reviews_kit import ONE, OTHER, refused
-from spakweb.reviews import actions, page, rules
-from spakweb.reviews.models import Patch, Verdict
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.specs.models import Spec
+from spakweb.face.reviews import page
+from spakweb.ground.teams.models import Membership, Role
+from spakweb.store.reviews.models import Patch, Verdict
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions, rules
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import create_spec, save_version
 
 PROTECTS = """\
 AGENT Fixes LEVEL 4 {
@@ -74,6 +76,22 @@ def test_what_is_loosened_comes_first_and_the_verdict_last(cast: Any, bare: Patc
 
 
 @pytest.mark.findings("A3", "B1")
+def test_a_team_whose_only_admin_is_the_author_is_told_so(cast: Any) -> None:
+    made = create_spec(cast["alice"], cast.team, "fixes", PROTECTS)
+    text = PROTECTS.replace(' protect: ["tests/"]', "")
+    patch = actions.propose(cast["alice"], made, text, 1, "Mine")
+    actions.judge(cast["rita"], patch, 1, True)
+    asks = "an admin to approve it, since it widens what the spec may do"
+    assert rules.missing(patch) == [
+        f"{asks}; no admin may, since nobody approves a patch of their own: add another"
+    ]
+    Membership.objects.filter(team=cast.team, user=cast["rita"]).update(role=Role.ADMIN)
+    assert rules.missing(Patch.objects.get(pk=patch.pk)) == []
+    Membership.objects.filter(team=cast.team, user=cast["rita"]).update(role=Role.REVIEWER)
+    Membership.objects.filter(team=cast.team, user=cast["bob"]).update(role=Role.ADMIN)
+    assert rules.missing(Patch.objects.get(pk=patch.pk)) == [asks]
+
+
 @pytest.mark.parametrize(
     ("text", "less", "pill", "words"),
     [
@@ -198,7 +216,7 @@ def test_a_verdict_is_taken_back_until_the_merge(cast: Any) -> None:
     assert cast.client("bob").post(do, back).status_code == 403
     assert rita.post(do, back).status_code == 302
     assert rules.missing(patch) == [
-        "1 more approval", "who asked for changes to approve it, or a new revision",
+        "1 more approval", "an approval by the person who requested changes, or a new revision",
     ], "as before the approval"  # fmt: skip
     assert [one.approves for one in page.status(cast["rita"], patch)["verdicts"]] == [False]
     assert rita.post(do, back).status_code == 302

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core import mail
 from django.core.exceptions import PermissionDenied
-from django.urls import reverse
-from django.utils import timezone
 
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews import actions, checks, inbox, jobs, merge_queue, queue_steps, rules
-from spakweb.reviews.models import Check, Patch, Queued
-from spakweb.reviews.protection import follow_team, protect, protect_team
-from spakweb.specs.actions import archive
-from spakweb.teams.models import Membership, Role
+from jobs_kit import do, wanted, worked
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Membership, Role
+from spakweb.store.jobs.models import Job
+from spakweb.store.reviews.models import Check, Patch, Queued
+from spakweb.work.reviews import actions, checks, merge_queue, queue_steps, rules
+from spakweb.work.reviews.protection import follow_team, protect, protect_team
+from spakweb.work.specs.actions import archive
 
 ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
 EDGE, TASK = "NEXT { success -> done }", f"  TASK done {{\n    {TWO}\n  }}\n"
@@ -25,15 +24,6 @@ EDGE, TASK = "NEXT { success -> done }", f"  TASK done {{\n    {TWO}\n  }}\n"
 
 def refused(code: str) -> Any:
     return pytest.raises(Refused, check=lambda why: why.code == code)
-
-
-@pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """What workers were asked to do."""
-    found: list[tuple[str, Any]] = []
-    monkeypatch.setattr(merge_queue, "ask", lambda spec: found.append(("queue", spec)))
-    monkeypatch.setattr(checks, "send", lambda key: found.append(("check", key)))
-    return found
 
 
 @pytest.fixture
@@ -49,7 +39,7 @@ def proposed(cast: Any, old: str, new: str, title: str = "A change", by: str = "
     base = cast.spec.versions.get(number=1)
     made = actions.propose(cast[by], cast.spec, base.text.replace(old, new), 1, title)
     actions.judge(cast["rita"], made, 1, True)
-    checks.check(made.latest.pk)
+    do(checks.CHECK, made.latest.pk)
     return made
 
 
@@ -60,7 +50,7 @@ def work(cast: Any) -> None:
             entry = merge_queue.waiting(cast.spec).first()
             if entry is None:
                 return
-            checks.check(entry.patch.latest.pk)
+            do(checks.CHECK, entry.patch.latest.pk)
     raise AssertionError("the queue does not end")
 
 
@@ -81,7 +71,7 @@ def test_two_patches_that_pass_alone_and_not_together_are_found(team: Any) -> No
         team, "  TASK done", "  TASK extra {\n    NEXT { success -> done }\n  }\n  TASK done", "Four"
     )
     actions.judge(team["rita"], first, 1, True)
-    checks.check(first.latest.pk)
+    do(checks.CHECK, first.latest.pk)
     for one in (first, second, third, fourth):
         assert one.latest.checks.get(name="text").state == "passed"
         actions.judge(team["alice"], one, 1, True)  # what changes the ways of a run needs an admin
@@ -161,7 +151,10 @@ def test_a_refusal_is_not_lost_with_the_revision_that_the_queue_makes(team: Any)
         actions.queue(team["bob"], one, 1)
     actions.judge(team["alice"], second, 1, False, "Not yet.")
     work(team)
-    assert ended(second) == ("refused", "it needs who asked for changes to approve it, or a new revision")
+    assert ended(second) == (
+        "refused",
+        "it needs an approval by the person who requested changes, or a new revision",
+    )
     second = Patch.objects.get(pk=second.pk)
     actions.judge(team["alice"], second, 1, True)
     actions.update(team["bob"], second, 1)
@@ -169,7 +162,7 @@ def test_a_refusal_is_not_lost_with_the_revision_that_the_queue_makes(team: Any)
     save_version_as_patch(team, EDGE, EDGE.replace("success", "timeout"))
     second = Patch.objects.get(pk=second.pk)
     actions.update(team["bob"], second, 2)
-    assert any("asked for changes" in one for one in rules.missing(Patch.objects.get(pk=second.pk)))
+    assert any("requested changes" in one for one in rules.missing(Patch.objects.get(pk=second.pk)))
 
 
 def test_merging_goes_by_the_queue_alone_and_only_where_there_is_one(team: Any) -> None:
@@ -198,7 +191,7 @@ def test_what_lacks_approvals_or_failed_is_not_queued(team: Any) -> None:
     actions.judge(team["alice"], patch, 1, True)
     assert actions.queue(team["bob"], patch, 1).state == "waiting"  # its checks have not ended
     actions.unqueue(team["bob"], patch)
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     with refused("web.patch_waits"):
         actions.queue(team["bob"], patch, 1)
     archive(team["alice"], team.spec)
@@ -274,103 +267,75 @@ def test_rules_of_the_team_that_change_hold_for_what_waits(team: Any) -> None:
     assert ended(patch) == ("merged", "Merged as version 2")
 
 
-def test_checks_that_are_stale_or_lost_begin_again(team: Any, asked: list[tuple[str, Any]]) -> None:
+def test_checks_that_are_stale_begin_again(team: Any) -> None:
     patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
-    key = patch.latest.pk
-    rows = Check.objects.filter(revision=key)
+    rows = Check.objects.filter(revision=patch.latest)
     actions.queue(team["bob"], patch, 1)
     rows.update(law="another")
     assert not queue_steps.step(team.spec.pk) and set(rows.values_list("state", flat=True)) == {"queued"}
-    assert not queue_steps.step(team.spec.pk)
-    late = timezone.now() - queue_steps.RESEND_AFTER - timedelta(seconds=1)
-    rows.update(made_at=timezone.now() + timedelta(hours=1))  # the clock was set back
-    assert all(map(checks.is_lost, rows))
-    rows.update(made_at=late)
-    assert not queue_steps.step(team.spec.pk)
-    assert min(rows.values_list("made_at", flat=True)) < late + timedelta(
-        seconds=30
-    )  # `replay` decides nothing
-    assert max(rows.values_list("made_at", flat=True)) > late + timedelta(seconds=30)
-    lost = timezone.now() - timedelta(seconds=checks.LOST_S + 1)
-    for _ in range(queue_steps.LOST_MOST):
-        rows.update(made_at=lost, state="running", ended_at=None)
-        assert not queue_steps.step(team.spec.pk)
-        assert set(rows.values_list("state", flat=True)) == {"queued"}
-    rows.update(made_at=lost, state="running", ended_at=None)
-    assert queue_steps.step(team.spec.pk)
-    assert ended(patch) == ("refused", "its checks did not end")
-    actions.queue(team["bob"], patch, 1)
-    checks.check(key)
+    assert not queue_steps.step(team.spec.pk), "it waits"
     work(team)
     assert ended(patch)[0] == "merged"
 
 
-def test_workers_are_asked_when_something_may_go_on(
-    team: Any, asked: list[tuple[str, Any]], django_capture_on_commit_callbacks: Any
-) -> None:
-    key, message = team.spec.pk, ("queue", team.spec.pk)
+def test_a_patch_whose_checks_end_their_workers_leaves_the_queue(team: Any) -> None:
     patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
-    assert message not in asked
+    actions.queue(team["bob"], patch, 1)
+    actions.repeat_check(team["bob"], patch, 1)
+    Job.objects.filter(kind=checks.CHECK).update(tries=len(checks.KIND.waits) + 1)
+    do(checks.CHECK, patch.latest.pk)
+    assert queue_steps.step(team.spec.pk)
+    assert ended(patch) == ("refused", "its checks did not end")
+    actions.repeat_check(team["bob"], patch, 1)
+    actions.queue(team["bob"], patch, 1)
+    work(team)
+    assert ended(patch)[0] == "merged"
+
+
+@pytest.mark.parametrize("other", ["queued", "running"])
+def test_a_required_check_that_failed_ends_the_waiting_for_others(team: Any, other: str) -> None:
+    patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
+    actions.queue(team["bob"], patch, 1)
+    rows = Check.objects.filter(revision=patch.latest)
+    rows.filter(name="text").update(state=Check.State.FAILED)
+    rows.filter(name="actions").update(state=other, ended_at=None)
+    assert queue_steps.step(team.spec.pk)
+    assert ended(patch) == ("refused", "it needs a check to pass: the text is free of errors")
+
+
+def test_a_failure_that_is_stale_is_judged_again(team: Any) -> None:
+    patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
+    actions.queue(team["bob"], patch, 1)
+    Check.objects.filter(revision=patch.latest, name="text").update(state="failed", law="another")
+    assert not queue_steps.step(team.spec.pk) and ended(patch)[0] == "waiting"
+    work(team)
+    assert ended(patch)[0] == "merged"
+
+
+def test_a_queue_goes_on_by_itself(team: Any) -> None:
+    patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
+    assert worked(merge_queue.ADVANCE) == []
+    actions.queue(team["bob"], patch, 1)
+    Check.objects.filter(revision=patch.latest).update(law="another")
+    key = str(team.spec.pk)
+    assert worked(merge_queue.ADVANCE) == [key]
+    assert worked(merge_queue.ADVANCE) == [], "it waits for the checks"
+    Job.objects.update(done_at=clock.now() - queue_steps.REPEAT * 2)
+    assert worked(merge_queue.ADVANCE) == [key] and ended(patch)[0] == "waiting"
+    do(checks.CHECK, patch.latest.pk)
+    Job.objects.update(done_at=clock.now() - queue_steps.REPEAT * 2)
+    assert worked(merge_queue.ADVANCE) == [key] and ended(patch)[0] == "merged"
+    Job.objects.update(done_at=clock.now() - queue_steps.REPEAT * 2)
+    assert worked(merge_queue.ADVANCE) == []
+
+
+def test_the_end_of_a_check_asks_for_its_queue(team: Any, django_capture_on_commit_callbacks: Any) -> None:
+    patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
     with django_capture_on_commit_callbacks(execute=True):
         actions.queue(team["bob"], patch, 1)
-    assert asked.count(message) == 1
-    checks.check(patch.latest.pk)
-    assert asked.count(message) == 2
-    jobs.cache.delete(f"reviews.queue.{key}")
-    jobs.put_back()
-    jobs.put_back()
-    assert asked.count(message) == 3  # the sweep asks now and then
-    jobs.go_on(key)
-    assert ended(patch)[0] == "merged"
-    jobs.cache.delete(f"reviews.queue.{key}")
-    jobs.put_back()
-    assert asked.count(message) == 3
-
-
-def test_the_reason_reaches_author_and_who_queued_it(
-    team: Any, settings: Any, django_capture_on_commit_callbacks: Any
-) -> None:
-    settings.REVIEW_MAIL = True
-    save_version_as_patch(team, ONE, ONE.replace('"."', '"tests"'))
-    mail.outbox.clear()
-    patch = proposed(team, ONE, ONE.replace('"."', '"docs"'), "Late")
-    actions.queue(team["rita"], patch, 1)
+    assert wanted(merge_queue.ADVANCE) == [str(team.spec.pk)]
+    Job.objects.filter(kind=merge_queue.ADVANCE).delete()
+    actions.repeat_check(team["bob"], patch, 1)
     with django_capture_on_commit_callbacks(execute=True):
-        work(team)
-    last = mail.outbox[-1]
-    assert sorted(last.bcc) == ["bob@spak.example", "rita@spak.example"]
-    assert "The merge queue took it out: it conflicts with version 2 in 1 place." in last.body
-    for name, need in (("bob", "queue"), ("rita", "queue"), ("alice", "review"), ("vera", "")):
-        needs = {one.number: one.need for one in inbox.waiting(team[name], team.team)}
-        assert needs.get(patch.number, "") == need
-    body = team.client("bob").get(reverse("spak-patch", args=[team.team.slug, "small", patch.number]))
-    assert "The merge queue took it out: it conflicts with version 2" in body.content.decode()
-
-
-def test_the_page_shows_the_place_and_takes_it_out(team: Any) -> None:
-    one = proposed(team, ONE, ONE.replace('"."', '"tests"'), "One")
-    two = proposed(team, TWO, TWO.replace('"."', '"docs"'), "Two")
-    bob, slug = team.client("bob"), team.team.slug
-    for patch in (one, two):
-        do = reverse("spak-patch-do", args=[slug, "small", patch.number])
-        assert bob.post(do, {"do": "queue", "revision": "1"}).status_code == 302
-    address = reverse("spak-patch", args=[slug, "small", two.number])
-    body = bob.get(address).content.decode()
-    assert "place 2: it waits for the patches before it" in body and "Take out of the queue" in body
-    assert [(row.number, row.need) for row in inbox.waiting(team["bob"], team.team)] == []
-    listed = bob.get(reverse("spak-patch-list", args=[slug, "small"])).content.decode()
-    waiting = listed[listed.index(">Merge queue<") :]
-    assert waiting.index("#1: One") < waiting.index("#2: Two")
-    assert 'name="merge_queue" value="1" checked' not in listed  # an editor sets no rules
-    answer = bob.post(do, {"do": "unqueue", "back": "list"})
-    assert answer["Location"] == reverse("spak-patch-list", args=[slug, "small"])
-    assert "Queue to merge" in bob.get(address).content.decode()
-    rules_form = {"approvals": "1", "merge_queue": "1", "approvals_follow": "1"}
-    alice = team.client("alice")
-    alice.post(reverse("spak-spec-protect", args=[slug, "small"]), rules_form)
-    team.spec.refresh_from_db()
-    assert team.spec.merge_queue and team.spec.approvals_follow
-    assert (
-        'name="merge_queue" value="1" checked'
-        in alice.get(reverse("spak-patch-list", args=[slug, "small"])).content.decode()
-    )
+        do(checks.CHECK, patch.latest.pk)
+    assert wanted(merge_queue.ADVANCE) == [str(team.spec.pk)]

@@ -10,20 +10,25 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
+from jobs_kit import do
 from process_kit import WAIT_S
 from runs_kit import tables
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews import actions, checks, history, jobs, merge_queue, notices, queue_steps, rules
-from spakweb.reviews.models import HistoryRecord, Patch, Queued
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import Stale, remove_tag, save_version, set_tag
-from spakweb.specs.models import Spec
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.jobs.models import Job
+from spakweb.store.reviews.models import HistoryRecord, Patch, Queued
+from spakweb.store.specs.models import Spec
+from spakweb.work.jobs import queue
+from spakweb.work.reviews import actions, checks, history, merge_queue, notices, queue_steps, rules
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import Stale, remove_tag, save_version, set_tag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,8 +45,7 @@ TEXT = f"AGENT Small LEVEL 1 {{\n  START -> t0\n{TASKS}}}\n"
 @pytest.fixture
 def world(transactional_db: None, monkeypatch: pytest.MonkeyPatch, cast: Any) -> Iterator[Any]:
     """The cast with a spec of six tasks, merged with one approval; workers are called by the tests."""
-    monkeypatch.setattr(merge_queue, "ask", lambda spec: None)
-    monkeypatch.setattr(checks, "send", lambda key: None)
+    monkeypatch.setattr(queue, "send", lambda kind, key, queue="default": None)
     with tables():
         save_version(cast["alice"], cast.spec, TEXT, 1)
         cast.spec.refresh_from_db()
@@ -57,7 +61,7 @@ def proposed(cast: Any, number: int, path: str) -> Patch:
     text = TEXT.replace(step_of(number), step_of(number, path))
     made = actions.propose(cast["bob"], cast.spec, text, 2, f"Change {number} to {path}")
     actions.judge(cast["rita"], made, 1, True)
-    checks.check(made.latest.pk)
+    do(checks.CHECK, made.latest.pk)
     return made
 
 
@@ -183,11 +187,12 @@ def test_tags_that_move_while_patches_are_merged(world: Any, monkeypatch: pytest
 def worker(spec: int, steps: int = 60) -> None:
     """Steps and checks until the queue is empty, as a worker has them."""
     for _ in range(steps):
-        jobs.go_on(spec)
+        queue.want(merge_queue.ADVANCE, spec, Spec.objects.get(pk=spec).team_id)
+        do(merge_queue.ADVANCE, spec)
         entry = merge_queue.waiting(spec).first()
         if entry is None:
             return
-        checks.check(entry.patch.latest.pk)
+        do(checks.CHECK, entry.patch.latest.pk)
 
 
 def test_a_queue_with_many_workers_while_somebody_saves(world: Any) -> None:
@@ -234,7 +239,7 @@ def killed_at(number: int, spec: int) -> bool:
             queue_steps.step(spec)
             entry = merge_queue.waiting(spec).first()
             if entry is not None:
-                checks.check(entry.patch.latest.pk)
+                do(checks.CHECK, entry.patch.latest.pk)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -269,7 +274,7 @@ def _dying(number: int) -> None:
     for where, name in (
         (actions, "_revise"), (actions, "save_version"), (actions.history, "append"), (checks, "begin"),
         (merge_queue, "leave"), (notices, "merged"), (notices, "left_queue"), (checks, "run"),
-        (checks, "send"), (merge_queue, "ask"),
+        (queue, "want"), (merge_queue, "ask"),
     ):  # fmt: skip
         around(where, name)
 
@@ -284,6 +289,7 @@ def test_workers_that_are_killed_at_any_write_of_a_step(world: Any) -> None:
         if merge_queue.waiting(key).first() is None:
             break
         died += killed_at(number, key)
+        Job.objects.exclude(holder="").update(lease_until=timezone.now() - timedelta(seconds=1), tries=0)
         rows = Patch.objects.values_list("state", "queued__state", "revisions__checks__state").order_by("pk")
         now = (sorted(map(str, rows)), world.spec.versions.count())
         number, before = (number + 1 if now == before else 1), now

@@ -9,18 +9,18 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 from spak import config
+from spak.evolve.gate.privileges import privileged
 from spak.lang import parse
 from spak.lang.diff import compare
-from spak.outer.gate.privileges import privileged
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews import actions, rules
-from spakweb.reviews.kinds import KINDS, kinds_of
-from spakweb.reviews.models import ApprovalRule, Check, Patch
-from spakweb.reviews.protection import protect
-from spakweb.teams import actions as teams
-from spakweb.teams import named_roles
-from spakweb.teams.models import Membership, NamedRole
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Membership, NamedRole
+from spakweb.store.reviews.models import ApprovalRule, Check, Patch
+from spakweb.work.reviews import actions, rules
+from spakweb.work.reviews.kinds import KINDS, kinds_of
+from spakweb.work.reviews.protection import protect
+from spakweb.work.teams import actions as teams
+from spakweb.work.teams import named_roles
 
 ONE = 'step one: tool.list_files { path: "." }'
 OTHER = 'step one: tool.list_files { path: "tests" }'

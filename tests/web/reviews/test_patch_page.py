@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from bench.bench_review import EDITS, TASKS, text
-from spakweb.reviews import actions, folding, page, rules, talk
-from spakweb.reviews.models import Patch
-from spakweb.specs.actions import create_spec, save_version
+from spakweb.face.reviews import folding, page
+from spakweb.store.reviews.models import Patch
+from spakweb.work.reviews import actions, rules, talk
+from spakweb.work.specs.actions import create_spec, save_version
 
 BASE = """\
 AGENT Four LEVEL 2 {

@@ -8,14 +8,14 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews import actions, rules
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import follow_team, protect, protect_imports, unprotected_imports
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.specs.models import Spec
-from spakweb.teams import named_roles
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.reviews.models import Patch
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions, rules
+from spakweb.work.reviews.protection import follow_team, protect, protect_imports, unprotected_imports
+from spakweb.work.specs.actions import create_spec, save_version
+from spakweb.work.teams import named_roles
 
 MAIN = """\
 AGENT Main LEVEL 2 {

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from bench.scripted import exited, ledger
+from jobs_kit import do
 from run_rows_kit import rows
-from spakweb.reviews import actions, checks, rules
-from spakweb.reviews.models import Check, Patch
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions, checks, rules
+from spakweb.work.specs.actions import create_spec
 
 BASE = """AGENT Looks LEVEL 4 {
   POLICY \"\"\"forbidden(A) :- in_task("look"), tool(A, /list_files).\"\"\"
@@ -39,7 +40,7 @@ def spec(cast: Any) -> Spec:
 def needs(cast: Any, spec: Spec, text: str) -> tuple[list[str], str]:
     """What the patch needs with a reviewer's approval, and what its check of the actions says."""
     patch = actions.propose(cast["bob"], spec, text, 1, "Look")
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     actions.judge(cast["rita"], patch, 1, True)
     found = rules.missing(Patch.objects.get(pk=patch.pk))
     return found, patch.latest.checks.get(name="actions").words

@@ -7,9 +7,9 @@ from typing import Any
 from django.core import mail
 
 from reviews_kit import LAST, ONE, OTHER, TWO
-from spakweb.reviews import actions, talk
-from spakweb.reviews.models import Patch
-from spakweb.specs.actions import save_version
+from spakweb.store.reviews.models import Patch
+from spakweb.work.reviews import actions, talk
+from spakweb.work.specs.actions import save_version
 
 
 def test_mail_goes_to_those_who_must_act(

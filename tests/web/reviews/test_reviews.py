@@ -9,14 +9,14 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from spakweb.audit.models import Event
-from spakweb.audit.words import WORDS
-from spakweb.errors import Refused
-from spakweb.reviews import actions, rules, talk
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect
-from spakweb.specs.actions import restore, save_version
-from spakweb.specs.models import SpecVersion
+from spakweb.ground.audit.models import Event
+from spakweb.ground.audit.words import WORDS
+from spakweb.ground.errors import Refused
+from spakweb.store.reviews.models import Patch
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, rules, talk
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import restore, save_version
 
 OTHER = 'step one: tool.list_files { path: "tests" }'
 LAST = 'step two: tool.list_files { path: "docs" }'
@@ -158,7 +158,7 @@ def test_a_refusal_holds_a_patch_until_it_is_answered(cast: Any, both: Patch) ->
 
 def test_a_refusal_outlives_what_approvals_outlive(cast: Any, both: Patch) -> None:
     """Else an author answers a request for changes with a blank: the approvals stay and it falls."""
-    text, held = both.latest.text, "who asked for changes to approve it, or a new revision"
+    text, held = both.latest.text, "an approval by the person who requested changes, or a new revision"
     actions.judge(cast["alice"], both, 1, True)
     actions.judge(cast["rita"], both, 1, False, "Why docs?")
     actions.revise(cast["bob"], both, 1, text.replace("  START", "    START"))

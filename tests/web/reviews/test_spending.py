@@ -11,13 +11,15 @@ import pytest
 from django.urls import reverse
 
 from campaign_kit import BASE, ledger
+from jobs_kit import do
 from run_rows_kit import begun
-from spak.outer.gate.counterfactual import Rehearsal, Replayed
-from spakweb.reviews import actions, campaigns, checks, front, page, spending
-from spakweb.reviews.models import Check, Patch
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import SpecVersion
+from spak.evolve.gate.counterfactual import Rehearsal, Replayed
+from spakweb.face.reviews import front, page
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, campaigns, checks, spending
+from spakweb.work.specs.actions import create_spec
 
 ONE, OTHER = 'tool.list_files { path: "." }', 'tool.list_files { path: "tests" }'
 
@@ -108,7 +110,7 @@ def test_runs_that_the_replay_knows_to_their_end_are_paired(cast: Any, patch: Pa
 def test_the_check_keeps_what_the_replay_knows(cast: Any, patch: Patch) -> None:
     run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
     Run.objects.filter(pk=run.pk).update(count=5)
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     result = Check.objects.get(revision=patch.latest, name="replay").result
     assert result["spent"]["tokens"] == {
         "cases": 0, "mean": None, "interval": None, "base": None, "candidate": None,

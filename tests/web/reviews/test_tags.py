@@ -8,12 +8,12 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from spakweb.errors import Refused
-from spakweb.reviews import actions, history
-from spakweb.reviews.protection import protect
-from spakweb.runs.models import Run
-from spakweb.specs.actions import remove_tag, set_tag
-from spakweb.specs.models import SpecVersion
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.reviews import actions, history
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import remove_tag, set_tag
 
 ONE, OTHER = 'tool.list_files { path: "." }', 'tool.list_files { path: "tests" }'
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.urls import reverse
 
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.reviews import actions, inbox, rules
-from spakweb.reviews.models import ApprovalRule, Patch
-from spakweb.reviews.protection import follow_team, protect, protect_team
-from spakweb.specs.actions import create_spec, save_version, set_tag
-from spakweb.specs.models import Spec
-from spakweb.teams import named_roles
-from spakweb.teams.models import Membership, NamedRole, Team
+from spakweb.face.reviews import inbox
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Membership, NamedRole, Team
+from spakweb.store.reviews.models import ApprovalRule, Patch
+from spakweb.work.reviews import actions, rules
+from spakweb.work.reviews.protection import follow_team, protect, protect_team
+from spakweb.work.specs.actions import create_spec, save_version, set_tag
+from spakweb.work.teams import named_roles
 
 ONE = 'step one: tool.list_files { path: "." }'
 
@@ -158,16 +156,6 @@ def test_the_pages(cast: Any, security: NamedRole) -> None:
     alice.post(where, {"do": "follow"})
     assert "1 approval, by the" in alice.get(specs).content.decode()
     assert alice.post(save, {"approvals": "x"}).status_code == 400
-
-
-def test_specs_with_rules_keep_them_when_the_default_comes(cast: Any) -> None:
-    """The migration: what somebody has set is the spec's own."""
-    create_spec(cast["alice"], cast.team, "free", cast.spec.head.text)
-    Spec.objects.filter(slug="small").update(required_checks=["text"])
-    import_module("spakweb.specs.migrations.0006_team_rules").keep(apps, None)
-    assert list(Spec.objects.filter(own_rules=True).values_list("team", "slug")) == [
-        (cast.team.pk, "small"), (cast.other_team.pk, "small"),
-    ]  # fmt: skip
 
 
 def test_a_rule_is_of_a_spec_or_of_a_team(cast: Any, security: NamedRole) -> None:

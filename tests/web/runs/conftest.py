@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from runs_kit import tables
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute, queue
+from spakweb.store.runs.models import Run
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute, queue
 
 HELLO = """\
 task Hello {

@@ -11,9 +11,9 @@ from django.db import connection
 from django.urls import reverse
 
 from process_kit import WAIT_S
-from spakweb.ledger import export
-from spakweb.runs.models import Command, Run
-from spakweb.worker import execute
+from spakweb.store.ledger import export
+from spakweb.store.runs.models import Command, Run
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ASKS = """\

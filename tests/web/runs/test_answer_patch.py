@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from spak import data
 from spak.records import decode
-from spakweb.runs import actions, answering, files
-from spakweb.runs.models import Run
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute
+from spakweb.store.runs.models import Run
+from spakweb.work.runs import actions, answering, files
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,11 +11,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from spak.records import Record
-from spakweb.ledger import projection
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import record_parts, run_parts, timeline
-from spakweb.worker import execute
+from spakweb.face.runs import record_parts, run_parts, timeline
+from spakweb.store.ledger import projection
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,10 +80,10 @@ def test_the_table_of_tasks_shows_tokens_and_cost_of_each(cast: Any, ran: Ran) -
     for side in (used, used, {"tokens": "odd"}):
         seen.feed(Record("act", "proposal", {}, "first", "look", side=side))
     seen.feed(Record("act", "proposal", {}, "never entered", "x", side=used))
-    assert projection.spent(seen.data["nodes"]["first"])[1:] == [2468, 3_000_000]
+    assert projection.spent(seen.data["nodes"]["first"])[1:] == [2468, 3_000_000, 0]
     Run.objects.filter(pk=run.pk).update(summary=seen.data)
     run.refresh_from_db()
-    assert run_parts.live(run)["nodes"]["first"][2:] == [2468, 3_000_000]
+    assert run_parts.live(run)["nodes"]["first"][2:] == [2468, 3_000_000, 0]
     assert '<td class="num spent" data-label="Tokens">2,468 · $0.0030</td>' in page(cast, run, "")
 
 

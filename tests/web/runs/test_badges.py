@@ -10,13 +10,13 @@ from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages.badges import svg
-from spakweb.specs.actions import set_tag
-from spakweb.specs.badges import choose
-from spakweb.specs.models import Badge
+from spakweb.face.runs.badges import svg
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run, State
+from spakweb.store.specs.models import Badge
+from spakweb.work.specs.actions import set_tag
+from spakweb.work.specs.badges import choose
 
 PUBLIC = "/badge/kernel-tuners/small.svg"
 

@@ -15,13 +15,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from spak.records import decode
-from spakweb import bodies, clock
-from spakweb.errors import Refused
-from spakweb.ledger import uploads
-from spakweb.runs import actions
-from spakweb.runs.models import Run, Upload
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute, retention
+from spakweb.ground import clock
+from spakweb.ground.errors import Refused
+from spakweb.ground.web import bodies
+from spakweb.store.ledger import uploads
+from spakweb.store.runs.models import Run, Upload
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute, retention
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -171,7 +172,7 @@ def test_what_nobody_needs_goes(cast: Any, spec: Any, bring: Any, monkeypatch: p
     run = actions.start(cast["alice"], spec, files=used)
     actions.keep_files(cast["alice"], spec, kept)
     later = clock.now() + timedelta(days=2)
-    monkeypatch.setattr("spakweb.clock.now", lambda: later)
+    monkeypatch.setattr("spakweb.ground.clock.now", lambda: later)
     assert uploads.drop(10) == 1
     assert not default_storage.exists(f"uploads/{unused.key}.zip")
     assert set(Upload.objects.all()) == {used, kept}

@@ -15,15 +15,15 @@ from spak.ledger.export import export
 from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
 from spak.workspace.store import Store
-from spakweb.ledger import export as export_of_runs
-from spakweb.ledger.export import as_jsonl
-from spakweb.runs.models import Command, Run, RunRecord, State
-from spakweb.runs.pages import run_parts
-from spakweb.teams import tokens
-from spakweb.teams.actions import create_team
-from spakweb.worker import execute
-from spakweb.worker.queue import due, pick
-from spakweb.worker.tasks import sweep_up
+from spakweb.face.runs import run_parts
+from spakweb.store.ledger import export as export_of_runs
+from spakweb.store.ledger.export import as_jsonl
+from spakweb.store.runs.models import Command, Run, RunRecord, State
+from spakweb.work.teams import tokens
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute
+from spakweb.work.worker.queue import due, pick
+from spakweb.work.worker.tasks import sweep_up
 from token_kit import program
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,10 +38,6 @@ def weak(rules: Any, host: Any) -> None:
 
 def none(rules: Any, host: Any) -> None:
     del rules["policy"]
-
-
-def first(rules: Any, host: Any) -> None:
-    rules["semantics"] = 1
 
 
 def keys(rules: Any, host: Any) -> None:
@@ -153,7 +149,7 @@ def test_programs_import_what_pages_import(cast: Any, ran: Ran, monkeypatch: pyt
 
 def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
     run, bob, rita = ran(), cast.client("bob"), cast.client("rita")
-    for change in (weak, none, first, keys, other_text, loose_tool, limits, proposer, more, no_host):
+    for change in (weak, none, keys, other_text, loose_tool, limits, proposer, more, no_host):
         key = f"theirs-{change.__name__}"
         found = brought(cast, file_of(run, change, key), key)
         assert found.only_shown and found.state == State.PAUSED, change.__name__
@@ -198,7 +194,7 @@ def test_records_that_do_not_follow_are_only_shown(cast: Any, ran: Ran) -> None:
 def test_an_import_that_was_cut_off_is_taken_up_by_the_next(
     cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spakweb.ledger import export as exports
+    from spakweb.store.ledger import export as exports
 
     data = file_of(ran(), None)
     with monkeypatch.context() as cut:

@@ -15,9 +15,9 @@ from django.urls import reverse
 from run_rows_kit import begun
 from spak import canon
 from spak.records import Record, decode
-from spakweb.ledger.blobs import store
-from spakweb.runs.models import Run, RunBlob
-from spakweb.specs.actions import create_spec
+from spakweb.store.ledger.blobs import store
+from spakweb.store.runs.models import Run, RunBlob
+from spakweb.work.specs.actions import create_spec
 
 SPEC = """\
 AGENT Tuned LEVEL 5 {
@@ -173,7 +173,7 @@ def test_a_record_that_measured_none(cast: Any, run: Run, seq: int) -> None:
 def test_files_that_are_gone(cast: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     found = sources(page(cast, run))
     from spak.errors import LedgerError
-    from spakweb.ledger.blobs import StoredBlobs
+    from spakweb.store.ledger.blobs import StoredBlobs
 
     def gone(self: Any, digest: str) -> bytes:
         raise LedgerError("ledger.blob", "the blob is gone", "restore it")

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from spak.records import Authority, Kind, Record, decode, place
-from spakweb.ledger.projection import Projection, tokens_used
-from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import compare, timeline
+from spakweb.face.runs import compare, run_parts, timeline, times
+from spakweb.store.ledger.projection import Projection, tokens_used
+from spakweb.store.runs.models import Run, RunRecord
 
 TOLD = list[tuple[str, int, dict[str, Any], dict[str, Any]]]
 FIRST: TOLD = [
-    ("a", 1000, {}, {"tokens": 100, "cost_nanousd": 2_000_000_000}),
+    ("a", 1000, {}, {"tokens": 100, "cost_nanousd": 2_000_000_000, "ms": 2_000}),
     ("a", 3000, {"best": 8.0}, {}),
     ("b", 3000, {}, {}),
-    ("a", 4000, {}, {"tokens": 7, "cost_nanousd": "odd"}),
+    ("a", 4000, {}, {"tokens": 7, "cost_nanousd": "odd", "ms": 500}),
     ("a", 4500, {"best": 6.5}, {}),
 ]
-SECOND: TOLD = [("a", 1000, {}, {}), ("a", 1500, {"best": 7}, {}), ("c", 1500, {}, {})]
+SECOND: TOLD = [("a", 1000, {}, {"ms": 500}), ("a", 1500, {"best": 7}, {}), ("c", 1500, {}, {})]
 
 
 @pytest.fixture
@@ -74,6 +75,19 @@ def test_what_a_run_cost_is_the_same_on_every_page(cast: Any, recorded: Callable
     assert tokens_used(begun.data) == 52
 
 
+def test_one_definition_of_time_holds_on_every_page(cast: Any, recorded: Callable[[str, TOLD], Run]) -> None:
+    """Working time is that of the records, which BUDGET counts; with waiting it is named so."""
+    made = recorded("one", FIRST)
+    made.summary, made.ended_at = {"elapsed_ms": 2_500}, made.made_at + timedelta(minutes=6)
+    made.started_at = made.made_at
+    made.save()
+    rows = {row["name"]: row["one"] for row in compare.totals(made, made)}
+    assert (rows["working time"], rows["time with waiting"]) == ("2.5 s", "6 min")
+    assert run_parts.head(made)["bars"][2]["used"] == "2.5 s"
+    by_task = sum(spent.time for spent in compare._spent(made).values())
+    assert by_task == times.working(made) == 2_500
+
+
 def test_a_task_that_goes_on_to_itself_was_entered_each_time(
     cast: Any, recorded: Callable[[str, TOLD], Run]
 ) -> None:
@@ -115,6 +129,5 @@ def test_what_passed_before_a_fork_is_no_work_of_its_task(
         RunRecord.objects.create(
             run=made, seq=seq, kind=kind, authority=authority, task="a", step="s", at=at, line=line
         )
-    assert compare.tasks(made, made.parent)[0]["figures"][0]["one"] == "300 ms"
     (bar,) = timeline.bars_of(made)
     assert bar.end - bar.start == 400

@@ -11,9 +11,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.runs.models import Run
-from spakweb.runs.pages import dashboards
-from spakweb.specs.actions import save_version
+from spakweb.face.runs import dashboards
+from spakweb.store.runs.models import Run
+from spakweb.work.specs.actions import save_version
 
 Ended = Callable[..., Run]
 

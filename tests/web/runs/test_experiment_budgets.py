@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spak.outer.experiments import Budget
-from spakweb.audit.models import Event
-from spakweb.runs.models import Run, State
-from spakweb.suites import actions, budget, report
-from spakweb.suites.models import Experiment, Suite
-from spakweb.worker import execute
+from spak.evolve.experiments import Budget
+from spakweb.ground.audit.models import Event
+from spakweb.store.runs.models import Run, State
+from spakweb.store.suites.models import Experiment, Suite
+from spakweb.work.suites import actions, budget, report
+from spakweb.work.worker import execute
 
 Ran = Callable[..., Run]
 GOOD = """

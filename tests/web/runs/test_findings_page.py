@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.runs.models import Run
-from spakweb.runs.pages import findings
+from spakweb.face.runs import findings
+from spakweb.store.runs.models import Run
 
 Ran = Callable[..., Run]
 TWICE = """

@@ -14,11 +14,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from spak.errors import LedgerError
-from spakweb import log_rate_limit
-from spakweb.ledger import export, intake, storage
-from spakweb.live.summaries import HEADER, header
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
+from spakweb.face.runs import run_parts
+from spakweb.face.streams.summaries import HEADER, header
+from spakweb.ground.logs import log_rate_limit
+from spakweb.store.ledger import export, intake, storage
+from spakweb.store.runs.models import Run, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Ran = Callable[..., Run]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.worker import execute
+from spakweb.face.runs import run_parts
+from spakweb.store.runs.models import Run, State
+from spakweb.work.specs.actions import create_spec, save_version
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

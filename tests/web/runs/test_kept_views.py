@@ -11,10 +11,10 @@ from django.contrib.messages import get_messages
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.audit.models import Event
-from spakweb.runs.actions import labels_of
-from spakweb.runs.models import Run, SavedView
-from spakweb.runs.pages.filters import RunFilter, word
+from spakweb.face.runs.filters import RunFilter, word
+from spakweb.ground.audit.models import Event
+from spakweb.store.runs.models import Run, SavedView
+from spakweb.work.runs.actions import labels_of
 
 
 def keep(cast: Any, name: str, query: str, who: str = "bob") -> Any:

@@ -20,11 +20,11 @@ from process_kit import WAIT_S
 from run_rows_kit import with_file
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
-from spakweb.ledger import export
-from spakweb.runs.actions import fork, request_control
-from spakweb.runs.models import Run, RunRecord, State
-from spakweb.runs.pages import checks, run_parts
-from spakweb.worker import beginning, execute
+from spakweb.face.runs import checks, run_parts
+from spakweb.store.ledger import export
+from spakweb.store.runs.models import Run, RunRecord, State
+from spakweb.work.runs.actions import fork, request_control
+from spakweb.work.worker import beginning, execute
 
 ASKING = """\
 task Talk {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.worker import execute
+from spakweb.store.runs.models import Run
+from spakweb.work.runs.actions import start
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.api.shapes import RUN_COLUMNS
-from spakweb.fleet import actions
-from spakweb.runs.models import ENDED, Run, State
-from spakweb.runs.pages import dashboards
-from spakweb.runs.pages.filters import RunFilter, with_label
-from spakweb.specs.actions import save_version
+from spakweb.face.api.shapes.common import RUN_COLUMNS
+from spakweb.face.runs import dashboards
+from spakweb.face.runs.filters import RunFilter, with_label
+from spakweb.store.runs.models import ENDED, Run, State
+from spakweb.work.fleet import actions
+from spakweb.work.specs.actions import save_version
 
 STATES = ("succeeded", "failed", "running", "queued", "waiting", "refused")
 

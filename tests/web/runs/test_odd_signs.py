@@ -19,14 +19,14 @@ from django.urls import reverse
 from spak.ledger.export import export
 from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
-from spakweb.ledger import writer_sql
-from spakweb.ledger.export import artifacts
-from spakweb.live.summaries import row
-from spakweb.runs.actions import ask, start
-from spakweb.runs.models import Command, Run, RunRecord, State
-from spakweb.runs.pages import run_parts
-from spakweb.runs.unsafe_text import plain_json, reveal, without_nul
-from spakweb.worker import execute
+from spakweb.face.runs import run_parts
+from spakweb.face.streams.summaries import row
+from spakweb.ground.unsafe_text import plain_json, reveal, without_nul
+from spakweb.store.ledger import writer_sql
+from spakweb.store.ledger.export import artifacts
+from spakweb.store.runs.models import Command, Run, RunRecord, State
+from spakweb.work.runs.actions import ask, start
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Ran = Callable[..., Run]
@@ -34,7 +34,8 @@ Ran = Callable[..., Run]
 ODD = "a\0b"
 ASKS = """\
 task Talk {
-  step look: tool.run { cmd: "python3 -c 'print(chr(0))'" output_var: seen }
+  step make: tool.run { cmd: ["python3", "-c", "open('odd.txt', 'w').write('a' + chr(0))"] }
+  step look: tool.read_file { path: "odd.txt" output_var: seen }
   step hear: llm.query { prompt: "Say {{seen}} again." output_var: word }
   step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
   success: file_exists("word.txt")
@@ -78,7 +79,7 @@ def test_a_form_with_nul_starts_nothing(cast: Any, ground: None, field: str) -> 
 
 @pytest.mark.parametrize("inputs", [{"a": ODD}, {ODD: "a"}])
 def test_no_input_holds_nul(cast: Any, ground: None, inputs: dict[str, str]) -> None:
-    from spakweb.errors import Refused
+    from spakweb.ground.errors import Refused
 
     with pytest.raises(Refused, match="NUL"):
         start(cast["bob"], cast.spec, inputs=inputs)

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.urls import reverse
 
-from spakweb.reviews import actions, checks, rules
-from spakweb.reviews.models import Check, Patch
-from spakweb.reviews.protection import protect
-from spakweb.runs.models import Run
+from jobs_kit import do
+from spakweb.store.reviews.models import Check, Patch
+from spakweb.store.runs.models import Run
+from spakweb.work.reviews import actions, checks, rules
+from spakweb.work.reviews.protection import protect
 
 OPEN = """\
 AGENT Notes LEVEL 2 {
@@ -27,7 +28,7 @@ SHUT = OPEN.replace("  START", '  POLICY """forbidden(A) :- tool(A, /write_file)
 def judged(cast: Any, run: Run, text: str) -> tuple[Patch, dict[str, Check]]:
     spec = run.version.spec
     patch = actions.propose(cast["bob"], spec, text, 1, "Another policy")
-    checks.check(patch.latest.pk)
+    do(checks.CHECK, patch.latest.pk)
     return patch, {one.name: one for one in patch.latest.checks.all()}
 
 

@@ -16,15 +16,15 @@ from spak.kernel.rules import Rules
 from spak.ledger import verify
 from spak.policy import approval
 from spak.records import decode
-from spakweb.errors import Refused
-from spakweb.ledger import workspaces
-from spakweb.ledger.import_law import only_shown
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import actions
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.teams import tokens
-from spakweb.worker import execute
+from spakweb.face.runs import run_parts
+from spakweb.ground.errors import Refused
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.import_law import only_shown
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import actions
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,6 +65,14 @@ def post(client: Client, run: Run, decision: str, of: str = "") -> Any:
 
 def gone(run: Run) -> bool:
     return not (workspaces.folder_of(run.key) / "workspace" / "build-2019").exists()
+
+
+def test_a_page_shows_all_that_is_approved(cast: Any, ran: Ran) -> None:
+    """A long text is in the records by reference, and its end may be what matters."""
+    words = "# nothing to see here\\n" * 2000
+    run = ran(TIDY.replace('["rm", "-r", "build-2019"]', f'["sh", "-c", "{words}echo THE-END"]'))
+    assert run.summary["waiting"]["kind"] == "approval"
+    assert "echo THE-END" in cast.client("rita").get(run_parts.address(run)).content.decode()
 
 
 def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:
@@ -165,7 +173,7 @@ def test_an_old_page_approves_nothing(cast: Any, ran: Ran) -> None:
 def test_a_forged_approval_is_refused(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever writes the row of a command but has not the platform's key gets nothing done."""
     run = ran(TIDY)
-    monkeypatch.setattr("spakweb.runs.signing.private_key", lambda: bytes(range(32)))
+    monkeypatch.setattr("spakweb.store.runs.signing.private_key", lambda: bytes(range(32)))
     post(cast.client("rita"), run, "approve")
     execute.advance(run.key)
     run.refresh_from_db()

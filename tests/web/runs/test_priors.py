@@ -9,12 +9,12 @@ import pytest
 from django.urls import reverse
 
 from spak.records import decode
-from spakweb.errors import Refused
-from spakweb.runs import actions
-from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages.run_parts import retry_address
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute
+from spakweb.face.runs.run_parts import retry_address
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sandbox]
 

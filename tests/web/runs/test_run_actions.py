@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,12 +14,11 @@ from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import decode
-from spakweb.ledger import workspaces
-from spakweb.runs import backends
-from spakweb.runs.backends import Seen
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.worker import execute, open_run
+from spakweb.face.runs import backends, run_parts
+from spakweb.face.runs.backends import Seen
+from spakweb.store.ledger import workspaces
+from spakweb.store.runs.models import Run, State
+from spakweb.work.worker import execute, open_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -169,7 +169,7 @@ def test_checking_replays_and_verifies(cast: Any, ran: Ran) -> None:
 def test_checking_finds_a_broken_chain(cast: Any, ran: Ran) -> None:
     from django.db import connection
 
-    from spakweb import appendonly
+    from spakweb.ground.database import appendonly
 
     run = ran()
     row = run.records.get(seq=2)
@@ -184,6 +184,21 @@ def test_checking_finds_a_broken_chain(cast: Any, ran: Ran) -> None:
     for what in ("spak-run-export", "spak-run-report"):
         answer = vera.get(url(what, run), headers={"Accept": "application/json"})
         assert (answer.status_code, answer.json()["code"]) == (409, "web.run_damaged")
+
+
+def test_the_events_are_offered_beside_the_ledger(cast: Any, ran: Ran) -> None:
+    run, vera = ran(), cast.client("vera")
+    page = body(vera.get(url("spak-run", run)))
+    where = url("spak-run-export", run)
+    assert page.index(f"{where}?as=events") < page.index(f'{where}"')
+    answer = vera.get(where, {"as": "events"})
+    assert answer["Content-Disposition"] == f'attachment; filename="{run.key}.events.jsonl"'
+    lines = [json.loads(line) for line in answer.content.splitlines()]
+    assert [line["type"] for line in lines][-1] == "end" and len(lines) > 1
+    wrong = vera.get(where, {"as": "trace"}, headers={"Accept": "application/json"})
+    assert (wrong.status_code, wrong.json()["code"]) == (400, "web.filter")
+    empty = vera.get(url("spak-run-export", ran(advance=False)), {"as": "events"})
+    assert empty.status_code == 409
 
 
 def test_the_export_replays_and_comes_back(cast: Any, ran: Ran) -> None:

@@ -17,16 +17,16 @@ from django.utils import timezone
 from runs_kit import tables
 from spak.ledger import verify
 from spak.runner import Run as Runner
-from spakweb import appendonly
-from spakweb.ledger import workspaces
-from spakweb.ledger.projection import rebuild
-from spakweb.ledger.store import DatabaseLedgers, leases
-from spakweb.runs.actions import ask, fork, request_control, start
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, queue, tasks
+from spakweb.ground.database import appendonly
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.projection import rebuild
+from spakweb.store.ledger.store import DatabaseLedgers, leases
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs.actions import ask, fork, request_control, start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, queue, tasks
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,13 +12,13 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.runs import actions
-from spakweb.runs.actions import request_control
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import compare, dashboards, timeline
-from spakweb.runs.pages.timeline import FOLDED, Axis, Bar
-from spakweb.runs.templatetags.runs import percent
-from spakweb.worker import execute
+from spakweb.face.runs import compare, dashboards, timeline
+from spakweb.face.runs.template_tags import percent
+from spakweb.face.runs.timeline import FOLDED, Axis, Bar
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import actions
+from spakweb.work.runs.actions import request_control
+from spakweb.work.worker import execute
 
 Ran = Callable[..., Run]
 ASKING = 'task Talk {\n  step hear: llm.query { prompt: "Say a word." output_var: word }\n}\n'
@@ -73,7 +73,7 @@ def ended(cast: Any) -> Callable[..., Run]:
         return Run.objects.create(
             team=cast.team, version=cast.spec.head, key=f"run-{Run.objects.count()}", name="small",
             state=state, reason="" if state == "succeeded" else "run.watchdog, other", count=1,
-            started_at=at - timedelta(seconds=2), ended_at=at, summary=summary,
+            started_at=at, ended_at=at, summary={"elapsed_ms": 2_000, **summary},
         )  # fmt: skip
 
     return make
@@ -148,7 +148,7 @@ def test_home_says_what_needs_somebody(cast: Any, ended: Callable[..., Run]) -> 
     part = client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part and "Needs you" in part
     assert "Needs somebody" in cast.client("vera").get(address).content.decode()
-    places = client.get(reverse("spak-palette"), {"team": cast.team.slug}).json()["places"]
+    places = client.get(reverse("spak-api-places"), {"team": cast.team.slug}).json()["places"]
     assert {"Run", "Spec", "Page"} <= {place["kind"] for place in places}
 
 
@@ -169,8 +169,11 @@ def test_what_runs_stands_before_what_waits(cast: Any, ended: Callable[..., Run]
         at = timezone.now() - timedelta(minutes=number)
         Run.objects.filter(pk=queued.pk).update(enqueued_at=at, started_at=None, reason="")
     running = ended("running", tokens={"input": 1200, "output": 34})
-    later = timezone.now() + timedelta(seconds=60)
-    Run.objects.filter(pk=running.pk).update(holder="host:one", lease_until=later, ended_at=None)
+    now = timezone.now()
+    Run.objects.filter(pk=running.pk).update(
+        holder="host:one", lease_until=now + timedelta(seconds=60), ended_at=None,
+        started_at=now - timedelta(seconds=2),
+    )  # fmt: skip
     client, home = cast.client("vera"), reverse("spak-team-home", args=[cast.team.slug])
     found = client.get(home).context
     assert [run.pk for run in found["moving"]][:2] == [running.pk, queued.pk]

@@ -14,14 +14,17 @@ from django.urls import reverse
 
 from spak import data
 from spak.kernel.outcomes import ROLLED_BACK
-from spakweb import clock
-from spakweb.ledger import projection
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import actions, endings, fork_points
-from spakweb.runs.models import Run
-from spakweb.runs.pages import dashboards, run_parts, timeline
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute
+from spakweb.face.runs import dashboards, run_parts, timeline
+from spakweb.ground import clock
+from spakweb.store.hooks.models import Delivery, Webhook
+from spakweb.store.ledger import export, projection
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs import endings
+from spakweb.store.runs.models import Run
+from spakweb.work.hooks import deliver
+from spakweb.work.runs import actions, fork_points
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +36,15 @@ task Look {
   step bad: tool.run { cmd: "ls missing" on_fail: continue }
   step good: tool.write_file { path: "a.txt" content: "a" }
   success: file_exists("a.txt")
+}
+"""
+OWN_TESTS = """\
+AGENT Own LEVEL 2 {
+  START -> mend
+  TASK mend {
+    step test: tool.write_file { path: "tests/test_a.txt" content: "a" }
+    VALIDATOR Command { cmd: "cat tests/test_a.txt" }
+  }
 }
 """
 SLIPPED = """\
@@ -116,7 +128,7 @@ def test_a_success_that_nothing_checked_has_a_word_of_its_own(cast: Any, ran: Ra
     address = reverse("spak-run-compare", args=[cast.team.slug])
     both = cast.client("alice").get(f"{address}?one={unchecked.key}&two={checked.key}").content.decode()
     assert both.count('class="pill unchecked"') == both.count('class="pill succeeded"') == 1
-    rows = reverse("spak-team-runs", args=[cast.team.slug])
+    rows = reverse("spak-api-runs", args=[cast.team.slug])
 
     def listed(query: str) -> dict[str, Any]:
         return {one["key"]: one["checked"] for one in cast.client("alice").get(rows + query).json()["runs"]}
@@ -128,6 +140,35 @@ def test_a_success_that_nothing_checked_has_a_word_of_its_own(cast: Any, ran: Ra
     assert listed("?state=succeeded") == {checked.key: True, unchecked.key: None}
 
 
+def test_a_success_by_its_own_tests_has_the_word_and_the_paths(cast: Any, ran: Ran) -> None:
+    own, checked = ran(OWN_TESTS), ran(ALLOWED)
+    assert own.state == "succeeded" and own.own_tests == ["tests/test_a.txt"]
+    assert "Succeeded in mend, by its own tests: its check fails without tests/test_a.txt." in page(cast, own)
+    client = cast.client("alice")
+    runs = client.get(reverse("spak-run-list", args=[cast.team.slug])).content.decode()
+    assert runs.count("Succeeded, by its own tests</span>") == 1
+    assert runs.count('class="pill succeeded"') == runs.count('class="pill own-tests"') == 1
+    address = reverse("spak-api-run", args=[cast.team.slug, own.key])
+    assert client.get(address).json()["by_own_tests"] == ["tests/test_a.txt"]
+    junit = client.get(reverse("spak-api-junit", args=[cast.team.slug, own.key])).content.decode()
+    assert "succeeded, by its own tests: its check fails without tests/test_a.txt" in junit
+    assert 'failures="0"' in junit
+    assert "succeeded, by its own tests" in export.as_report(own).content.decode()
+    rows = reverse("spak-api-runs", args=[cast.team.slug])
+
+    def listed(query: str) -> dict[str, Any]:
+        return {one["key"]: one["by_own_tests"] for one in client.get(rows + query).json()["runs"]}
+
+    assert listed("?state=own-tests") == {own.key: ["tests/test_a.txt"]}
+    assert listed("?state=succeeded") == {checked.key: []}
+    delivery = Delivery(webhook=Webhook(team=own.team), run=own, event="succeeded", reason="", at=own.made_at)
+    assert deliver.payload(delivery)["data"]["by_own_tests"] == ["tests/test_a.txt"]
+    before = dict(own.summary)
+    projection.rebuild(own, DatabaseLedgers().reader(own.key).read())
+    own.refresh_from_db()
+    assert own.summary == before
+
+
 def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> None:
     run = ran(ALLOWED)
     bars = {bar.step: (bar.state, bar.exit) for bar in timeline.bars_of(run)}
@@ -135,7 +176,7 @@ def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> Non
     assert bars["good"] == ("succeeded", 0)
     text = page(cast, run)
     assert f"Exit {bars['bad'][1]}, and went on" in text and 'class="bar allowed"' in text
-    assert "1 step failed and went on" in text and "A step failed" in text
+    assert "1 step failed and went on" in text
 
 
 def test_places_of_the_scale_differ_after_minutes_too() -> None:
@@ -147,13 +188,14 @@ def test_places_of_the_scale_differ_after_minutes_too() -> None:
 
 
 def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) -> None:
+    """A node is green where a later step made its failure good."""
     run = ran(SLIPPED)
     live = run_parts.live(run)
     assert live["nodes"] == {
-        "first": ["allowed", 1, 0, 0],
-        "second": ["done", 1, 0, 0],
-        "third": ["allowed", 1, 0, 0],
-        "fourth": ["done", 1, 0, 0],
+        "first": ["done", 1, 0, 0, 1],
+        "second": ["done", 1, 0, 0, 0],
+        "third": ["allowed", 1, 0, 0, 1],
+        "fourth": ["done", 1, 0, 0, 0],
     }
     assert live["edges"] == [
         ["first", "success", "second", 1, 1],

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.runs import actions, files
-from spakweb.runs.models import Run
-from spakweb.runs.pages import workspace
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute
+from spakweb.face.runs import workspace
+from spakweb.store.runs.models import Run
+from spakweb.work.runs import actions, files
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -162,3 +162,35 @@ def test_the_page_and_the_zip_say_what_would_run_by_itself(waits: Run, page: Cal
     assert "A made.txt" in page(run) and "prose: it is read" in page(run)
     with zipfile.ZipFile(io.BytesIO(workspace.as_zip(run).getvalue())) as archive:
         assert b"A made.txt  prose: it is read" in archive.comment
+
+
+COPIES = """\
+task Copy {
+  step part: tool.python_repl { code: "open('copy.txt', 'w').write('kq7-Sturm' + 'flut-0x5e')" }
+  step runs: tool.write_file { path: "conftest.py" content: "x = 1" }
+  step text: tool.write_file { path: "read.txt" content: "x" }
+  success: file_exists("copy.txt")
+}
+"""
+
+
+@pytest.mark.sandbox
+def test_who_reads_gets_no_copy_of_a_known_value_and_sees_what_would_run(ground: None, cast: Any) -> None:
+    """Under whatever name: on the page, one at a time, in the list and in the zip."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(".env", "DB_PASSWORD=kq7-Sturmflut-0x5e\n")
+    spec = create_spec(cast["alice"], cast.team, "copies", COPIES)
+    upload, _ = actions.bring_files(cast["alice"], spec, "mine.zip", made, 0)
+    run = advance(actions.start(cast["alice"], spec, files=upload))
+    assert run.state == "succeeded", run.reason
+    vera, place = cast.client("vera"), f"/t/{run.team.slug}/runs/{run.key}/"
+    rows = vera.get(f"/api/v1/teams/{run.team.slug}/runs/{run.key}/files/").json()["files"]
+    assert {row["name"]: row["leaves_as"] for row in rows} == {"conftest.py": "runs", "read.txt": "ordinary"}
+    assert vera.get(f"{place}files/file/copy.txt").status_code == 404
+    assert vera.get(f"{place}files/file/read.txt").content == b"x"
+    page_ = vera.get(f"{place}?tab=workspace&file=file/copy.txt").content.decode()
+    assert "By its contents this is a file of secrets" in page_ and "kq7-Sturmflut" not in page_
+    with zipfile.ZipFile(io.BytesIO(b"".join(workspace.as_zip(run)))) as archive:
+        assert sorted(archive.namelist()) == ["conftest.py", "read.txt"]
+        assert b"conftest.py  read by pytest" in archive.comment

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.fleet.models import Runner
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import log, run_parts
-from spakweb.runs.pages.filters import went_wrong
+from spakweb.face.runs import log, run_parts
+from spakweb.face.runs.filters import went_wrong
+from spakweb.store.fleet.models import Runner
+from spakweb.store.runs.models import Run, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -116,7 +116,10 @@ def test_a_queued_run_says_why_it_waits(cast: Any, ran: Ran) -> None:
 
 
 def test_the_file_has_no_escapes_that_a_terminal_obeys(cast: Any, ran: Ran) -> None:
-    run = ran(TWO.replace('"cat none.txt"', r'["printf", "\\033]0;x\\007\\033[31mred"]'))
+    """What a tool reads has them as they are; what a program prints is shown as a terminal would."""
+    printed = r"""["python3", "-c", "open('odd.txt', 'w').write('\\x1b]0;x\\x07\\x1b[31mred')"]"""
+    seen = 'step read: tool.read_file { path: "odd.txt" }\n  success:'
+    run = ran(TWO.replace('"cat none.txt"', printed).replace("success:", seen))
     answer = cast.client("vera").get(reverse("spak-run-log", args=[run.team.slug, run.key]))
     text = text_of(answer)
     assert "\u241b]0;x\u2407\u241b[31mred" in text and "\x1b" not in text

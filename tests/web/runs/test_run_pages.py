@@ -11,17 +11,17 @@ from django.utils import timezone
 
 from run_page_specs_kit import ASKING, WITH_INPUT, Ran, body, url
 from spak.records import Record
-from spakweb.audit.models import Event
-from spakweb.fleet.actions import heartbeat
-from spakweb.ledger import workspaces
-from spakweb.live import summaries
-from spakweb.runs import words
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.runs.pages.filters import RecordFilter
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.worker import execute
+from spakweb.face.runs import run_parts
+from spakweb.face.runs.filters import RecordFilter
+from spakweb.face.streams import summaries
+from spakweb.ground.audit.models import Event
+from spakweb.store.ledger import workspaces
+from spakweb.store.runs import words
+from spakweb.store.runs.models import Run, State
+from spakweb.store.specs.models import Spec
+from spakweb.work.fleet.actions import heartbeat
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DENIED = """\
@@ -315,12 +315,12 @@ def test_hostile_text_stays_text(cast: Any, ran: Ran) -> None:
 
 def test_the_live_part_is_honest(cast: Any, ran: Ran) -> None:
     run, client = ran(ASKING, mode="stepwise"), cast.client("vera")
-    found = client.get(url("spak-run-live", run)).json()
+    found = client.get(url("spak-api-live", run)).json()
     assert (found["state"], found["nodes"]["Talk"][0], found["asks"]) == (
         "waiting", "waiting", run.summary["waiting"]["id"],
     )  # fmt: skip
     Run.objects.update(state=State.RUNNING, holder="", lease_until=None)  # its worker died
-    found = client.get(url("spak-run-live", run)).json()
+    found = client.get(url("spak-api-live", run)).json()
     assert (found["state"], found["nodes"]["Talk"][0]) == ("queued", "queued")
     assert b"Waiting to continue with Talk" in client.get(url("spak-run-head", run)).content
 

@@ -10,10 +10,11 @@ import pytest
 from django.urls import reverse
 
 from spak.errors import RunError
-from spakweb.errors import Refused
-from spakweb.runs import actions, signing
-from spakweb.runs.models import Command, Run
-from spakweb.specs.models import SpecVersion
+from spakweb.ground.errors import Refused
+from spakweb.store.runs import signing
+from spakweb.store.runs.models import Command, Run
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.runs import actions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

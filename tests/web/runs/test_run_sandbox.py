@@ -11,12 +11,12 @@ from django.urls import reverse
 
 import sandbox_kit
 from spak import sandbox
-from spakweb.ledger.projection import rebuild
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import actions
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute
+from spakweb.store.ledger.projection import rebuild
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute
 
 Ran = Callable[..., Run]
 LOOKING = """\

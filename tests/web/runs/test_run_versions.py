@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.runs.models import Run
-from spakweb.runs.pages import run_parts
-from spakweb.specs.actions import save_version
+from spakweb.face.runs import run_parts
+from spakweb.store.runs.models import Run
+from spakweb.work.specs.actions import save_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

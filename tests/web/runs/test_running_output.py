@@ -20,11 +20,11 @@ from runs_kit import Socket, looped
 from servers_kit import Redis, binary
 from spak.secrets.redact import Redactor
 from spak.secrets.secret import Secret
-from spakweb.ledger import workspaces
-from spakweb.live import news, output
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import log, run_parts
-from spakweb.worker import execute
+from spakweb.face.runs import log, run_parts
+from spakweb.store.hints import news, output
+from spakweb.store.ledger import workspaces
+from spakweb.store.runs.models import Run, State
+from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

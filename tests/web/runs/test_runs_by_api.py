@@ -16,13 +16,13 @@ from django.utils import timezone
 
 from run_rows_kit import begun
 from spak.ledger.verify import verify
-from spakweb.ledger import export
-from spakweb.ledger.blobs import name_of
-from spakweb.runs.models import Run, RunBlob, RunText, State
-from spakweb.runs.pages import workspace
-from spakweb.specs.models import SpecVersion
-from spakweb.teams import tokens
-from spakweb.worker import queue
+from spakweb.face.runs import workspace
+from spakweb.store.ledger import export
+from spakweb.store.ledger.blobs import name_of
+from spakweb.store.runs.models import Run, RunBlob, RunText, State
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.teams import tokens
+from spakweb.work.worker import queue
 
 HERE = "/api/v1/teams/kernel-tuners/"
 SPEC = HERE + "specs/small/"

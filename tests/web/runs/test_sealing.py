@@ -12,19 +12,22 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from jobs_kit import at_once, wanted
 from spak.errors import RunError
-from spakweb import rights
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.ledger import uploads
-from spakweb.runs.actions import bring_files
-from spakweb.runs.files import files_of
-from spakweb.runs.models import Run
-from spakweb.specs.actions import save_version
-from spakweb.suites import actions, judging, report, sealing
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.teams import tokens
-from spakweb.worker import execute
+from spakweb.face.runs import run_parts
+from spakweb.ground import rights
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.ledger import uploads
+from spakweb.store.runs.models import Run
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.runs import actions as runs
+from spakweb.work.runs.actions import bring_files
+from spakweb.work.runs.files import files_of
+from spakweb.work.specs.actions import save_version
+from spakweb.work.suites import actions, judging, report, sealing
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute
 from token_kit import program
 
 Ran = Callable[..., Run]
@@ -50,8 +53,7 @@ def kept(cast: Any, run: Run) -> Case:
 
 
 def tried() -> None:
-    for pk in judging.due()[0]:
-        judging.vet(pk)
+    at_once("suites.vet")
 
 
 def in_use(suite: Suite) -> list[str]:
@@ -61,8 +63,7 @@ def in_use(suite: Suite) -> list[str]:
 def results(experiment: Experiment) -> list[tuple[int, int]]:
     for cell in experiment.cells.select_related("run"):
         execute.advance(cell.run.key)
-    for key in judging.due()[1]:
-        judging.judge(key)
+    at_once("suites.judge")
     return [(row.passed, row.n) for row in report.of(experiment).report.specs]
 
 
@@ -216,9 +217,9 @@ def test_a_full_disk_decides_nothing_about_a_case_or_a_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(judging.packs, "fill", full)
-        for _ in range(judging.TRIES + 1):
-            judging.vet(new.pk)
-    assert judging.due()[0] == [new.pk] and in_use(case.suite) == ["first"]
+        for _ in range(len(judging.PAUSES) + 2):
+            at_once("suites.vet")
+    assert wanted("suites.vet") == [str(new.pk)] and in_use(case.suite) == ["first"]
     tried()
     assert in_use(case.suite) == ["first-sealed"]
     made = actions.begin(cast["bob"], case.suite, [run.version], 1, EVERY)
@@ -226,7 +227,42 @@ def test_a_full_disk_decides_nothing_about_a_case_or_a_run(
     execute.advance(cell.run.key)
     with monkeypatch.context() as patched:
         patched.setattr(judging.packs, "fill", full)
-        for _ in range(judging.TRIES + 1):
-            judging.judge(cell.run.key)
-    assert judging.due()[1] == [cell.run.key]
+        for _ in range(len(judging.PAUSES) + 2):
+            at_once("suites.judge")
+    assert wanted("suites.judge") == [cell.run.key]
     assert results(made) == [(1, 1)]
+
+
+def test_a_run_of_its_own_is_judged_by_the_sealed_checks_of_a_case(cast: Any, ran: Ran) -> None:
+    run = ran(GOOD)
+    spec, case = run.version.spec, kept(cast, run)
+    save_version(cast["alice"], spec, BAD, 1, "worse")
+    data = zipped(check=CHECK)
+    sealing.seal(cast["bob"], case, CHECKS, "", data, data.getbuffer().nbytes)
+    client = program(tokens.make(cast["bob"], "ci", 7, cast.team, rights.SCOPES)[1])
+    address = reverse("spak-api-start", args=[cast.team.slug, spec.slug])
+
+    def started(name: str, version: int) -> Any:
+        body = {"version": version, "sealed": name}
+        return client.post(address, body, content_type="application/json")
+
+    assert started("nightly/first", 1).json()["code"] == "web.run_sealed", "it has none"
+    assert started("nightly/first-sealed", 1).json()["code"] == "web.run_sealed", "not tried yet"
+    assert started("other/first", 1).status_code == 404
+    tried()
+    ends = {}
+    for version in (1, 2):
+        row = Run.objects.get(key=started("nightly/first-sealed", version).json()["key"])
+        execute.advance(row.key)
+        row.refresh_from_db()
+        ends[version] = row.state, row.reason
+        assert [item.path for item in files_of(row)] == ["a.txt"], "and no sealed file"
+        lines = b"".join(bytes(one.line) for one in row.records.all())
+        assert b"check.py" not in lines
+    assert ends == {1: ("succeeded", ""), 2: ("failed", "run.sealed_checks")}
+    assert "its sealed checks do not hold" in run_parts.outcome(row).lower()
+    fork = runs.fork(cast["alice"], row, row.count - 2)
+    assert fork.sealed == row.sealed
+    execute.advance(fork.key)
+    fork.refresh_from_db()
+    assert (fork.state, fork.reason) == ("failed", "run.sealed_checks")

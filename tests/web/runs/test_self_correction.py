@@ -9,11 +9,11 @@ import pytest
 from django.core.management import call_command
 
 from spak.records import Kind, Record
-from spakweb.ledger.projection import Projection
-from spakweb.runs import actions
-from spakweb.runs.models import Run
-from spakweb.runs.pages import dashboards
-from spakweb.worker import execute
+from spakweb.face.runs import dashboards
+from spakweb.store.ledger.projection import Projection
+from spakweb.store.runs.models import Run
+from spakweb.work.runs import actions
+from spakweb.work.worker import execute
 
 CHECKED = """\
 AGENT Heal LEVEL 3 {

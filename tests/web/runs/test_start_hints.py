@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from spakweb.runs import backends
-from spakweb.runs.backends import Seen, Survey
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages.dashboards import usual_time
+from spakweb.face.runs import backends
+from spakweb.face.runs.backends import Seen, Survey
+from spakweb.face.runs.dashboards import usual_time
+from spakweb.store.runs.models import Run, State
 
 ROWS = (Seen("manual", True, "works"), Seen("anthropic", False, "no key; set ANTHROPIC_API_KEY"))
 
@@ -75,7 +74,7 @@ def test_the_form_names_them_and_the_usual_time(cast: Any, monkeypatch: pytest.M
     for number, seconds in enumerate((60, 90, 300)):
         Run.objects.create(
             team=spec.team, version=spec.head, name=spec.name, key=f"20260101-00000{number}-00000000",
-            state=State.SUCCEEDED, started_at=now - timedelta(seconds=seconds), ended_at=now,
+            state=State.SUCCEEDED, ended_at=now, summary={"elapsed_ms": seconds * 1000},
         )  # fmt: skip
     assert usual_time(spec) == {"time": 90_000, "count": 3}
     page = cast.client("bob").get(address).content.decode()

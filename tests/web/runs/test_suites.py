@@ -11,14 +11,14 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from spakweb.errors import Refused
-from spakweb.ledger import uploads
-from spakweb.runs import actions as runs
-from spakweb.runs.models import Run, Upload
-from spakweb.specs.actions import save_version
-from spakweb.suites import actions, report
-from spakweb.suites.models import Case, Experiment, Suite
-from spakweb.worker import execute
+from spakweb.ground.errors import Refused
+from spakweb.store.ledger import uploads
+from spakweb.store.runs.models import Run, Upload
+from spakweb.store.suites.models import Case, Experiment, Suite
+from spakweb.work.runs import actions as runs
+from spakweb.work.specs.actions import save_version
+from spakweb.work.suites import actions, report
+from spakweb.work.worker import execute
 
 Ran = Callable[..., Run]
 GOOD = """

@@ -10,16 +10,16 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from api_table import ROWS
-from spakweb import rights
-from spakweb.campaigns.actions import begin as begin_campaign
-from spakweb.reviews.actions import propose
-from spakweb.runs import actions
-from spakweb.runs.models import Run, State
-from spakweb.specs.actions import create_spec, save_version
-from spakweb.suites.actions import make
-from spakweb.suites.models import Case
-from spakweb.teams import tokens
-from spakweb.worker import execute
+from spakweb.ground import rights
+from spakweb.store.runs.models import Run, State
+from spakweb.store.suites.models import Case
+from spakweb.work.campaigns.actions import begin as begin_campaign
+from spakweb.work.reviews.actions import propose
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec, save_version
+from spakweb.work.suites.actions import make
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute
 from token_kit import program
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,6 +39,7 @@ MARKS = ("zebra", "quagga")
 """What only the imported text says; the spec's own text has the first, which its version and patches show."""
 QUOTES = {
     "records", "events", "report", "report-page", "log", "export", "replay", "findings", "campaign-ledger",
+    "live",
 }  # fmt: skip
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.runs.models import Run, State
-from spakweb.schedules import actions, jobs, times
-from spakweb.schedules.models import Schedule
-from spakweb.sources import actions as sources
-from spakweb.sources.models import RunSource
-from spakweb.specs.actions import create_spec
-from spakweb.worker.tasks import after_sweep
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run, State
+from spakweb.store.schedules.models import Schedule
+from spakweb.store.sources.models import RunSource
+from spakweb.work.schedules import actions, jobs, times
+from spakweb.work.sources import actions as sources
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker.tasks import after_sweep
 
 HERE = "/t/kernel-tuners/schedules/"
 MONDAY = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
@@ -71,6 +71,8 @@ def end(run: Run) -> None:
         ("30 2 * * *", "Europe/Berlin", "2027-03-27T12:00", "2027-03-28T01:00"),  # the clock skips 2:30
         ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00", "2026-10-25T00:30"),  # it comes twice: the first
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30", "2026-10-26T01:30"),  # and once
+        ("*/20 2 * * *", "Europe/Berlin", "2027-03-27T12:00", "2027-03-29T00:00"),  # by elapsed time: skipped
+        ("*/20 2 * * *", "Europe/Berlin", "2026-10-25T00:40", "2026-10-25T01:00"),  # and in both hours
         ("0 0 29 2 *", "UTC", "2026-03-01T00:00", "2028-02-29T00:00"),
     ],
 )

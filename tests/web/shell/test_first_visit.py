@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spakweb.home import demo, first
-from spakweb.home.management.commands import up
-from spakweb.home.templatetags import shell
-from spakweb.runs.models import Command, Run, State
-from spakweb.specs.actions import save_version
-from spakweb.specs.models import Spec
-from spakweb.specs.widening import confirmation
-from spakweb.teams.models import Team, User
+from spakweb.face.home import first
+from spakweb.face.home import template_tags as shell
+from spakweb.ground import clock
+from spakweb.ground.teams.models import Team, User
+from spakweb.store.runs.models import Command, Run, State
+from spakweb.store.specs.models import Spec
+from spakweb.work.management.commands import up
+from spakweb.work.operate import demo
+from spakweb.work.specs.actions import save_version
+from spakweb.work.specs.widening import confirmation
 
 
 @pytest.fixture
@@ -63,6 +65,18 @@ def test_it_can_be_put_away(alice: User, client: Any) -> None:
     assert tries(client) == []
 
 
+def test_the_first_page_leads_to_the_page_about_your_first_spec(alice: User, client: Any) -> None:
+    home = reverse("spak-team-home", args=[demo.SLUG])
+    link = 'href="/docs/first-spec/"'
+    assert link in client.get(home).content.decode()
+    client.post(reverse("spak-first-away"))
+    assert link in client.get(home).content.decode()
+    Spec.objects.update(archived_at=clock.now())
+    text = client.get(home).content.decode()
+    assert "No spec yet" in text and link in text
+    assert client.get("/docs/first-spec/").status_code == 200
+
+
 def test_others_do_not_see_it(alice: User, client: Any, settings: Any) -> None:
     settings.DEMO = False
     assert tries(client) == []
@@ -82,7 +96,7 @@ def test_every_page_leads_to_the_runners(alice: User, client: Any) -> None:
     text = client.get(address).content.decode()
     assert f'href="{address}" aria-current="page">' in text and text.count('aria-current="page"') == 1
     assert f'href="{address}">' in client.get(reverse("spak-run-list", args=[demo.SLUG])).content.decode()
-    places = client.get(reverse("spak-palette"), {"team": demo.SLUG}).json()["places"]
+    places = client.get(reverse("spak-api-places"), {"team": demo.SLUG}).json()["places"]
     assert {"kind": "Page", "name": "Runners", "url": address} in places
 
 

@@ -11,14 +11,15 @@ import pytest
 from folders_kit import Push, spec, synced
 from runs_kit import tables
 from sources_kit import Forge, Host, Repository
-from spakweb.folders import actions as folders
-from spakweb.folders.models import Folder
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.sources import actions, addresses
-from spakweb.sources.models import Source
-from spakweb.specs.actions import create_spec
-from spakweb.worker import execute, queue
+from spakweb.store.folders.models import Folder
+from spakweb.store.runs.models import Run
+from spakweb.store.sources import addresses
+from spakweb.store.sources.models import Source
+from spakweb.work.folders import actions as folders
+from spakweb.work.runs.actions import start
+from spakweb.work.sources import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.worker import execute, queue
 
 CHANGES = """\
 task Change {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from jobs_kit import at_once, job, worked
 from sources_kit import Host, Repository
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.sources import actions, branches, freeze
-from spakweb.sources.models import Branch, RunSource, Source
-from spakweb.worker import execute, queue
+from spakweb.store.runs.models import Run
+from spakweb.store.sources import freeze
+from spakweb.store.sources.models import Source
+from spakweb.work.jobs import show
+from spakweb.work.runs.actions import start
+from spakweb.work.sources import actions, branches
+from spakweb.work.worker import execute, queue
 
 RunFrom = Callable[..., Run]
 TEXT = """\
@@ -25,7 +29,7 @@ task Change {
 
 def again(run: Run) -> Run:
     """The run, once its pause is over."""
-    Run.objects.filter(pk=run.pk).update(not_before=None)
+    Run.objects.filter(pk=run.pk).update(due=None)
     execute.advance(run.key)
     run.refresh_from_db()
     return run
@@ -39,24 +43,24 @@ def test_a_run_begins_when_the_repository_is_back(
     run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     before = freeze.clock.now()
     assert again(run).state == "queued" and run.reason.startswith("git.unreachable")
-    assert run.not_before is not None and run.not_before - before >= freeze.PAUSE
+    assert run.due is not None and run.due - before >= timedelta(seconds=freeze.AWAY_WAITS[0])
     assert queue.pick("default") is None  # it rests
     host.instead = lambda path: None
     assert again(run).state == "succeeded"
-    assert RunSource.objects.get(run=run).tries == 1
+    assert run.tries == 0, "it got on"
 
 
 def test_pauses_grow_and_end(
     cast: Any, source: Source, repository: Repository, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(freeze, "TRIES", 3)
+    monkeypatch.setattr(freeze, "AWAY_WAITS", freeze.doubling(5, 3))
     host.instead = lambda path: 503
     run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     pauses = []
     while again(run).state == "queued":
-        assert run.not_before is not None
-        pauses.append((run.not_before - freeze.clock.now()).total_seconds())
-    assert [round(pause / freeze.PAUSE.total_seconds()) for pause in pauses] == [1, 2, 4]
+        assert run.due is not None
+        pauses.append((run.due - freeze.clock.now()).total_seconds())
+    assert [round(pause / 5) for pause in pauses] == [1, 2, 4]
     assert (run.state, run.count) == ("failed", 0)
     assert run.summary["error"]["code"] == "git.unreachable"
 
@@ -68,7 +72,7 @@ def test_what_does_not_mend_itself_is_not_asked_again(
     repository.commit({"a": b"a"})
     host.instead = lambda path: status
     run = run_from()
-    assert (run.state, RunSource.objects.get(run=run).tries) == ("failed", 0)
+    assert (run.state, run.tries) == ("failed", 0)
 
 
 def test_a_branch_is_pushed_when_the_repository_is_back(
@@ -77,26 +81,29 @@ def test_a_branch_is_pushed_when_the_repository_is_back(
     repository.commit({"a": b"a"})
     row = branches.ask(cast["rita"], run_from(text=TEXT), approve=True)
     host.instead = lambda path: 503
-    branches.push(row.pk)
+    worked(branches.PUSH)
     row.refresh_from_db()
-    assert (row.state, row.tries, row.error) == ("approved", 1, "")
-    branches.push(row.pk)  # it rests
-    row.refresh_from_db()
-    assert row.tries == 1
+    assert (row.state, job(branches.PUSH).tries) == ("approved", 1)
+    assert row.error.startswith("git.unreachable: the repository's server answered 503; tried again after ")
+    assert worked(branches.PUSH) == []  # it rests
     host.instead = lambda path: None
-    Branch.objects.filter(pk=row.pk).update(not_before=None)
-    branches.push(row.pk)
+    at_once(branches.PUSH)
     row.refresh_from_db()
-    assert row.state == "pushed"
+    assert (row.state, row.error) == ("pushed", "")
 
 
-def test_a_push_gives_up(
+def test_a_push_gives_up_until_an_admin_tries_it_again(
     cast: Any, source: Source, repository: Repository, host: Host, run_from: RunFrom
 ) -> None:
     repository.commit({"a": b"a"})
     row = branches.ask(cast["rita"], run_from(text=TEXT), approve=True)
-    Branch.objects.filter(pk=row.pk).update(tries=freeze.TRIES)
-    host.close()
-    branches.push(row.pk)
+    host.instead = lambda path: 503
+    for _ in range(len(freeze.AWAY_WAITS) + 1):
+        at_once(branches.PUSH)
     row.refresh_from_db()
     assert (row.state, row.error.split(":")[0]) == ("failed", "git.unreachable")
+    host.instead = lambda path: None
+    show.retry(cast["alice"], job(branches.PUSH))  # an admin, on the page Work
+    worked(branches.PUSH)
+    row.refresh_from_db()
+    assert (row.state, row.error) == ("pushed", "")

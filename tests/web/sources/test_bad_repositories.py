@@ -11,13 +11,14 @@ import pytest
 
 from sources_kit import Host, Repository, git
 from spak.repository import git as runner
-from spakweb.errors import Refused
-from spakweb.ledger.workspaces import folder_of
-from spakweb.runs.actions import request_control, start
-from spakweb.runs.models import Run, RunRecord, Upload
-from spakweb.sources import actions, addresses, fetching, freeze
-from spakweb.sources.models import RunSource, Source
-from spakweb.worker import execute
+from spakweb.ground.errors import Refused
+from spakweb.store.ledger.workspaces import folder_of
+from spakweb.store.runs.models import Run, RunRecord, Upload
+from spakweb.store.sources import addresses, fetching, freeze
+from spakweb.store.sources.models import RunSource, Source
+from spakweb.work.runs.actions import request_control, start
+from spakweb.work.sources import actions
+from spakweb.work.worker import execute
 
 RunFrom = Callable[..., Run]
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
@@ -34,7 +35,7 @@ def refused(run: Run) -> str:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository that is away is not asked again (test_away.py)."""
-    monkeypatch.setattr(freeze, "TRIES", 0)
+    monkeypatch.setattr(freeze, "AWAY_WAITS", ())
 
 
 # ---- where it is
@@ -378,7 +379,7 @@ def ssh(tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch)
     names = {name: tmp_path / name for name in ("seen", "key", "hosts", "fail")}
     script.write_text(SSH.format(**names, repository=repository.folder))
     script.chmod(0o755)
-    monkeypatch.setattr("spakweb.sources.git.SSH", str(script))
+    monkeypatch.setattr("spakweb.store.sources.git.SSH", str(script))
     return tmp_path
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,15 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 
+from jobs_kit import at_once
 from sources_kit import Host, Repository, git
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.runs.models import Run, RunRecord
-from spakweb.sources import actions, branches, leaving
-from spakweb.sources.models import Branch, Source
-from spakweb.teams import tokens
+from spak.door import Change, Class, Leaving
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.store.sources.models import Branch, Source
+from spakweb.work.sources import actions, branches, leaving
+from spakweb.work.teams import tokens
 
 RunFrom = Callable[..., Run]
 TOKEN = "Zx9vQ2mLr7Tn4KpW8sYc3HdJ6fBg1Ae5"
@@ -51,6 +52,8 @@ task Change {
   success: file_exists("hello.txt")
 }
 """
+PLANTS = CHANGES.replace("hello.txt", "conftest.py")
+"""It writes what a tool takes up by itself, which waits for a reviewer."""
 
 
 @pytest.fixture
@@ -63,8 +66,17 @@ def changed(source: Source, repository: Repository, run_from: RunFrom) -> Run:
     return run
 
 
+@pytest.fixture
+def planted(source: Source, repository: Repository, run_from: RunFrom) -> Run:
+    """A run that changed the README and wrote a `conftest.py`."""
+    repository.commit({"README.md": b"# App\n"})
+    run = run_from(text=PLANTS)
+    assert run.state == "succeeded", run.reason
+    return run
+
+
 def pushed(row: Branch) -> Branch:
-    branches.push(row.pk)
+    at_once(branches.PUSH)
     row.refresh_from_db()
     return row
 
@@ -151,6 +163,16 @@ def test_what_would_run_by_itself_is_shown_and_signed_for(
     assert pushed(row).error.startswith("door.unsigned")
 
 
+def test_a_page_shows_every_path_that_is_signed_for() -> None:
+    """However many lie before one: what is signed is what was shown."""
+    kinds = [("b.md", Class.ORDINARY)] * 300 + [("ci.yml", Class.RUNS)] * 250
+    found = [Change(f"{number}{name}", "A", of, "", None, None) for number, (name, of) in enumerate(kinds)]
+    rows = leaving.rows(Leaving("", "", tuple(found)))
+    assert [row.of for row in rows] == [Class.RUNS] * 250
+    rows = leaving.rows(Leaving("", "", tuple(found[:310])))
+    assert [row.of for row in rows] == [Class.RUNS] * 10 + [Class.ORDINARY] * 190
+
+
 # ---- the branch
 
 
@@ -180,10 +202,46 @@ def test_a_reviewer_pushes_one_commit_upon_the_one_that_the_run_began_from(
     assert row.commit[:12] in page
 
 
-def test_an_editor_asks_and_a_reviewer_approves_or_declines(
-    cast: Any, changed: Run, repository: Repository
+def test_ordinary_changes_and_tests_wait_for_nobody(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
 ) -> None:
-    bob, place = cast.client("bob"), f"/t/kernel-tuners/runs/{changed.key}/branches/"
+    """Whoever may ask gets the branch, a person or a program; nobody's approval is recorded."""
+    repository.commit({"README.md": b"# App\n", "tests": ("040000", repository.tree({"a.txt": b"a"}))})
+    run = run_from(text=CHANGES.replace("hello.txt", "tests/test_app.py"))
+    bob, place = cast.client("bob"), f"/t/kernel-tuners/runs/{run.key}/"
+    assert "Push the branch" in bob.get(f"{place}?tab=workspace").content.decode()
+    answer = bob.post(f"{place}branches/ask/", {"name": "spak/one"}, follow=True)
+    assert "The branch is being pushed." in answer.content.decode()
+    _, secret = tokens.make(cast["rita"], "ci", 7, None, ["start"])
+    ci = Client(headers={"authorization": f"Bearer {secret}"})
+    api = f"/api/v1/teams/kernel-tuners/runs/{run.key}/branches/"
+    assert ci.post(api, json.dumps({"name": "spak/two"}), content_type="application/json").status_code == 201
+    for row in Branch.objects.all():
+        assert (row.state, row.decided_by, row.signed) == ("approved", None, "")
+        assert (pushed(row).state, row.error) == ("pushed", "")
+    heads = git(repository.folder, "for-each-ref", "--format=%(refname)").split()
+    assert heads == ["refs/heads/main", "refs/heads/spak/one", "refs/heads/spak/two"]
+    by = Event.objects.filter(action="source.branch_pushed").values_list("actor__username", flat=True)
+    assert set(by) == {"bob", "rita"}
+    assert "approved by" not in bob.get(f"{place}?tab=workspace").content.decode()
+
+
+def test_tests_that_made_the_check_pass_wait(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"README.md": b"# App\n", "tests": ("040000", repository.tree({"a.txt": b"a"}))})
+    run = run_from(text=CHANGES.replace("hello.txt", "tests/test_app.py"))
+    monkeypatch.setattr(leaving, "_said", lambda key, count: ((), True))
+    assert branches.ask(cast["bob"], run).state == "asked"
+    assert "A reviewer approves it" in (
+        cast.client("bob").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    )
+
+
+def test_an_editor_asks_and_a_reviewer_approves_or_declines(
+    cast: Any, planted: Run, repository: Repository
+) -> None:
+    bob, place = cast.client("bob"), f"/t/kernel-tuners/runs/{planted.key}/branches/"
     for name in ("spak/one", "spak/two"):
         bob.post(f"{place}ask/", {"name": name})
     one, two = Branch.objects.order_by("pk")
@@ -194,33 +252,34 @@ def test_an_editor_asks_and_a_reviewer_approves_or_declines(
     rita = cast.client("rita")
     for form in ({}, {"decision": "perhaps"}, {"do": "approve"}):
         assert rita.post(f"{place}{one.pk}/decide/", form).status_code == 400
-    rita.post(f"{place}{one.pk}/decide/", {"decision": "approve"})
+    signed = leaving.by_law(planted).digest
+    rita.post(f"{place}{one.pk}/decide/", {"decision": "approve", "signed": signed})
     rita.post(f"{place}{two.pk}/decide/", {"decision": "decline"})
     assert (pushed(one).state, pushed(two).state) == ("pushed", "declined")
     with pytest.raises(Refused) as why:
-        branches.decide(cast["rita"], two, yes=True)
+        branches.decide(cast["rita"], two, yes=True, signed=signed)
     assert why.value.code == "git.decided"
     heads = git(repository.folder, "for-each-ref", "--format=%(refname)").split()
     assert heads == ["refs/heads/main", "refs/heads/spak/one"]
 
 
-def test_a_program_asks_and_never_approves(cast: Any, changed: Run) -> None:
+def test_a_program_asks_and_never_approves(cast: Any, planted: Run) -> None:
     _, secret = tokens.make(cast["rita"], "ci", 7, None, ["start"])
     ci = Client(headers={"authorization": f"Bearer {secret}"})
-    place = f"/api/v1/teams/kernel-tuners/runs/{changed.key}/branches/"
+    place = f"/api/v1/teams/kernel-tuners/runs/{planted.key}/branches/"
     made = ci.post(place, json.dumps({"title": "From CI"}), content_type="application/json")
     assert made.status_code == 201
-    assert (made.json()["name"], made.json()["state"]) == (f"spak/{changed.key}", "asked")
+    assert (made.json()["name"], made.json()["state"]) == (f"spak/{planted.key}", "asked")
     assert ci.get(place).json() == {"branches": [made.json()]}
     row = Branch.objects.get()
     answer = ci.post(
-        f"/t/kernel-tuners/runs/{changed.key}/branches/{row.pk}/decide/", {"decision": "approve"}
+        f"/t/kernel-tuners/runs/{planted.key}/branches/{row.pk}/decide/", {"decision": "approve"}
     )
     assert answer.status_code == 403
-    branches.decide(cast["rita"], row, yes=True)
+    branches.decide(cast["rita"], row, yes=True, signed=leaving.by_law(planted).digest)
     assert pushed(row).state == "pushed"
     assert ci.get(place).json()["branches"][0]["commit"] == row.commit
-    assert ci.get(f"/t/kernel-tuners/runs/{changed.key}/changes.patch").status_code == 200
+    assert ci.get(f"/t/kernel-tuners/runs/{planted.key}/changes.patch").status_code == 200
 
 
 @pytest.mark.parametrize(("text", "state"), [(UNCHECKED, "succeeded"), (FAILING, "failed")])
@@ -292,15 +351,8 @@ def test_no_branch_that_is_there_is_changed(cast: Any, changed: Run, repository:
 def test_a_push_that_is_repeated_does_nothing(cast: Any, changed: Run, repository: Repository) -> None:
     row = pushed(branches.ask(cast["rita"], changed, approve=True))
     first = row.commit
-    Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=None)  # its worker died at the end
+    Branch.objects.filter(pk=row.pk).update(state="approved")  # its worker died at the end
     assert (pushed(row).state, row.commit) == ("pushed", first)
-    Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=branches.clock.now())
-    assert pushed(row).state == "approved"  # another worker has it in hand
-    waits = branches.clock.now() + timedelta(minutes=2)
-    Branch.objects.filter(pk=row.pk).update(claimed_at=None, not_before=waits)
-    assert not branches._free().exists()
-    Branch.objects.filter(pk=row.pk).update(not_before=waits + timedelta(hours=1))
-    assert branches._free().exists(), "the clock was set back"
 
 
 def test_what_a_repository_does_not_take(cast: Any, changed: Run, repository: Repository, host: Host) -> None:

@@ -12,15 +12,15 @@ from django.test import Client
 from sources_kit import Host, Repository
 from spak.records import decode
 from spak.workspace.store import Store
-from spakweb.ledger.workspaces import folder_of, store_of
-from spakweb.runs import files
-from spakweb.runs.actions import fork
-from spakweb.runs.models import Run, RunRecord
-from spakweb.sources import actions
-from spakweb.sources.models import RunSource, Source
-from spakweb.suites import actions as suites
-from spakweb.teams import tokens
-from spakweb.worker import execute
+from spakweb.store.ledger.workspaces import folder_of, store_of
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.store.sources.models import RunSource, Source
+from spakweb.work.runs import files
+from spakweb.work.runs.actions import fork
+from spakweb.work.sources import actions
+from spakweb.work.suites import actions as suites
+from spakweb.work.teams import tokens
+from spakweb.work.worker import execute
 
 FILES = {"README.md": b"# App\n", "run.sh": b"#!/bin/sh\n"}
 RunFrom = Callable[..., Run]
@@ -52,6 +52,57 @@ def test_a_run_has_the_files_of_the_commit_and_its_first_record_says_which(
     assert said["rules"]["r3"] == run.files.root
     store: Store = store_of(run)
     assert store.knows(run.files.root)
+
+
+LOOKS = """AGENT Looks LEVEL 4 {
+  CONFIG { HISTORY 2 }
+  START -> look
+  TASK look { step log: tool.run { cmd: "git log -p --format=%s" } success: exit_code(log) == 0 }
+}
+"""
+
+
+def test_a_run_sees_the_commits_that_its_spec_asks_for_and_its_case_too(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    parent = ""
+    for number in range(3):
+        text = {"a.txt": b"%d\n" % number, ".env": b"DB_PASSWORD=hunter22x9-of-old\n"}
+        parent = repository.commit(text, parent=parent)
+
+    def log(run: Run) -> str:
+        lines = [decode(bytes(one.line)) for one in RunRecord.objects.filter(run=run, kind="act")]
+        return next(str(one.body["out"]) for one in lines if "out" in one.body)
+
+    run = run_from(text=LOOKS)
+    assert (run.state, run.reason) == ("succeeded", "")
+    assert "+2" in log(run) and "+1" in log(run) and "\n-0\n" not in log(run)
+    lines = b"".join(bytes(one.line) for one in RunRecord.objects.filter(run=run))
+    assert b"hunter22x9" not in lines
+    again = run_from(text=LOOKS)
+    assert again.history == run.history and again.files == run.files
+    plain = run_from()
+    assert plain.history == "" and plain.files == run.files
+    suite = suites.make(cast["bob"], cast.team, "Nightly")
+    case = suites.keep(cast["bob"], run, suite, "past")
+    assert case.history == run.history
+    twin = fork(cast["bob"], run, 3)
+    execute.advance(twin.key)
+    assert twin.history == run.history
+    made = suites.begin(cast["bob"], suite, [run.version], 1, ("train", "gate", "sealed"))
+    cell = made.cells.get().run
+    execute.advance(cell.key)
+    assert log(cell) == log(run)
+
+
+def test_a_source_that_is_a_shallow_clone_says_so(
+    source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    first = repository.commit(FILES)
+    second = repository.commit({"a.txt": b"a"}, parent=first)
+    (repository.folder / "shallow").write_text(f"{second}\n")
+    run = run_from(text=LOOKS)
+    assert run.state == "failed" and "git.shallow" in run.reason, run.reason
 
 
 def test_links_that_stay_inside_are_links_in_the_run_too(

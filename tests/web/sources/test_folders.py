@@ -11,16 +11,18 @@ from django.urls import reverse
 import signed_kit
 from folders_kit import PAGE, WRONG, Push, changed, of, spec, synced
 from sources_kit import Repository
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.folders import actions, queue, steps
-from spakweb.folders.models import Folder, FolderFile
-from spakweb.incoming import actions as incoming
-from spakweb.runs.models import Run
-from spakweb.sources.models import Source
-from spakweb.specs.actions import create_spec
-from spakweb.triggers import actions as triggers
-from spakweb.worker import execute
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.folders.models import Folder, FolderFile
+from spakweb.store.runs.models import Run
+from spakweb.store.sources.models import Source
+from spakweb.work.folders import actions
+from spakweb.work.incoming import actions as incoming
+from spakweb.work.jobs import queue as jobs
+from spakweb.work.jobs import work
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.triggers import actions as triggers
+from spakweb.work.worker import execute
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,9 @@ def test_the_page(cast: Any, source: Source, push: Push) -> None:
 def test_a_signed_push_makes_a_version_and_its_repetition_nothing(
     cast: Any, folder: Folder, push: Push, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "send", steps.sync)  # a worker that is there at once
+    monkeypatch.setattr(
+        jobs, "send", lambda kind, key, queue: work.do(kind, key)
+    )  # a worker that is there at once
     receiver, secret = incoming.open_for(cast["alice"], source)
     address = reverse("spak-hook-receive", args=[receiver.key])
     commit = push({"tune.spak": spec()})

@@ -8,20 +8,24 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 
-from folders_kit import Push, changed, of, spec, synced
+from folders_kit import Push, changed, job, of, spec, synced
+from jobs_kit import at_once, swept, worked
 from sources_kit import Host, Repository, git
 from spak.errors import RunError
-from spakweb import clock
-from spakweb.audit.models import Event
-from spakweb.folders import actions, queue, reading, steps, taking
-from spakweb.folders.models import Folder
-from spakweb.runs import leases
-from spakweb.runs.leases import until
-from spakweb.sources.failures import meant
-from spakweb.sources.models import Source
-from spakweb.specs.models import Spec
-from spakweb.teams.models import Membership
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.teams.models import Membership
+from spakweb.store.folders.models import Folder
+from spakweb.store.jobs import leases
+from spakweb.store.jobs.leases import until
+from spakweb.store.jobs.models import Job
+from spakweb.store.sources.failures import meant
+from spakweb.store.sources.models import Source
+from spakweb.store.specs.models import Spec
+from spakweb.work.folders import actions, queue, reading, steps, taking
+from spakweb.work.jobs import work
 
 
 def test_a_history_that_was_forced_is_read_by_its_texts(
@@ -53,9 +57,10 @@ def test_what_is_gone_is_told_and_changes_nothing(
     if what == "folder":
         assert found == [("tune.spak", "removed")]
     elif what == "away":
-        assert (folder.tries, folder.state) == (1, "same") and folder.wanted_at and folder.not_before
-        Folder.objects.update(tries=steps.TRIES, not_before=None)
-        steps.sync(folder.pk)
+        row = job()
+        assert (row.tries, folder.state) == (1, "same") and row.wanted_at and row.due
+        Job.objects.update(tries=len(steps.AWAY_WAITS), due=None)
+        worked(queue.SYNC)
         folder.refresh_from_db()
         assert folder.state == "failed" and folder.error.startswith("git.unreachable")
     else:
@@ -89,7 +94,8 @@ def test_one_worker_at_a_time_and_one_that_died_is_followed(
 ) -> None:
     push({"tune.spak": spec()})
     now = clock.now()
-    Folder.objects.update(claimed_at=now, lease_until=until(now))
+    queue.want(Folder.objects.all())
+    Job.objects.update(holder="another", lease_until=until(now))
     assert synced(folder) == [] and not Spec.objects.filter(slug="tune").exists()
     monkeypatch.setattr(clock, "now", lambda: until(now) + timedelta(seconds=1))
     assert synced(folder) == [("tune.spak", "created")]
@@ -102,12 +108,12 @@ def test_the_lease_of_a_sync_is_renewed_until_it_is_lost(
     """Whatever the sync waits for: git may take minutes."""
     push({"tune.spak": spec()})
     kept: list[bool] = []
-    lost, usual, keep = threading.Event(), steps._synced, queue.Hold.keep
+    lost, usual, keep = threading.Event(), steps._synced, work.Hold.keep
 
-    def keeps(hold: queue.Hold) -> bool:
+    def keeps(hold: work.Hold) -> bool:
         kept.append(keep(hold))
         if len(kept) == 2:
-            Folder.objects.update(claimed_at=clock.now())  # another worker has it
+            Job.objects.update(fence=F("fence") + 1)  # another worker has it
         if not kept[-1]:
             lost.set()
         return kept[-1]
@@ -117,17 +123,17 @@ def test_the_lease_of_a_sync_is_renewed_until_it_is_lost(
         return usual(*given)
 
     monkeypatch.setattr(leases, "LEASE_S", 0.03)
-    monkeypatch.setattr(queue.Hold, "keep", keeps)
+    monkeypatch.setattr(work.Hold, "keep", keeps)
     monkeypatch.setattr(steps, "_synced", waits)
-    steps.sync(folder.pk)
+    worked(queue.SYNC)
     assert kept[:3] == [True, True, False] and not Spec.objects.filter(slug="tune").exists()
 
 
 def test_no_folder_waits_for_a_clock_that_was_set_back(folder: Folder) -> None:
-    Folder.objects.update(wanted_at=clock.now(), not_before=clock.now() + timedelta(minutes=2))
-    assert not queue.free().exists()
-    Folder.objects.update(not_before=clock.now() + timedelta(hours=1))
-    assert queue.free().exists()
+    Job.objects.update(due=clock.now() + timedelta(minutes=2), enqueued_at=clock.now())
+    assert swept(queue.SYNC) == []
+    Job.objects.update(enqueued_at=clock.now() + timedelta(hours=1))
+    assert swept(queue.SYNC) == [str(folder.pk)]
 
 
 MANY = {f"s{number}.spak": spec() for number in range(4)}
@@ -146,7 +152,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], list[str]]:
             at = now + each * len(made)
             monkeypatch.setattr(clock, "now", lambda: at)
             assert self.hold.keep()  # as its thread does every five seconds
-            assert not queue.free().exists()
+            assert not Job.objects.filter(work.ready(clock.now())).exists()
             return done
 
         monkeypatch.setattr(taking._Taking, "_one", late)
@@ -161,7 +167,8 @@ def test_a_sync_that_takes_long_stays_in_the_hand_of_its_worker(
     push(MANY)
     slow(timedelta(seconds=170))
     assert synced(folder) == [(path, "created") for path in MANY]
-    assert (folder.claimed_at, folder.wanted_at, folder.state) == (None, None, "same")
+    row = job()
+    assert (row.holder, row.wanted_at, folder.state) == ("", None, "same")
 
 
 def test_a_sync_ends_in_the_end_and_the_next_one_goes_on(
@@ -172,11 +179,13 @@ def test_a_sync_ends_in_the_end_and_the_next_one_goes_on(
     made = slow(timedelta(seconds=170))
     synced(folder)
     assert made == ["s0.spak", "s1.spak"]
-    assert folder.wanted_at and folder.not_before and (folder.tries, folder.claimed_at) == (1, None)
+    row = job()
+    assert row.wanted_at and row.due and (row.tries, row.holder) == (1, "")
     assert synced(folder) == [("s2.spak", "created"), ("s3.spak", "created")]
     push({**MANY, **{f"t{number}.spak": spec() for number in range(3)}})
-    Folder.objects.update(wanted_at=clock.now(), tries=steps.TRIES)  # one time after the other
-    steps.sync(folder.pk)
+    queue.want(Folder.objects.all())
+    Job.objects.update(tries=len(steps.AWAY_WAITS))  # one time after the other
+    work.do(queue.SYNC, str(folder.pk))
     folder.refresh_from_db()
     assert made[-1] == "t1.spak" and folder.state == "failed"
     assert folder.error == "folder.late: the sync took longer than 5 minutes"
@@ -206,7 +215,7 @@ def test_a_folder_that_is_removed_meanwhile_stops_its_sync(
 
     monkeypatch.setattr(where, name, then_removed)
     queue.want(Folder.objects.filter(pk=folder.pk))
-    steps.sync(folder.pk)
+    work.do(queue.SYNC, str(folder.pk))
     assert len(calls) == 1 and not Folder.objects.exists()
     assert (repository.head() == at) == (when != "after")
     assert Spec.objects.filter(slug__in=("a", "b")).count() == (when == "files")
@@ -241,19 +250,19 @@ def test_a_full_disk_fails_no_sync(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"spakweb.folders.steps.{place}", full)
+        patched.setattr(f"spakweb.work.folders.steps.{place}", full)
         synced(folder)
-        for _ in range(steps.TRIES + 1):
-            Folder.objects.update(not_before=None)
-            steps.sync(folder.pk)
+        for _ in range(len(steps.AWAY_WAITS) + 1):
+            at_once(queue.SYNC)
     folder.refresh_from_db()
     assert (
         folder.state != "failed"
         and not folder.error
         and not Event.objects.filter(action="source.folder_failed")
     )
-    assert folder.wanted_at and not folder.claimed_at and folder.tries == 0
-    assert folder.not_before <= clock.now() + timedelta(seconds=10)
+    row = job()
+    assert row.wanted_at and not row.holder and row.tries == 0
+    assert row.due is not None and row.due <= clock.now() + timedelta(seconds=10)
     assert synced(folder) == [("tune.spak", "created")]
 
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from folders_kit import Push, changed, in_git, of, spec, synced
+from folders_kit import Push, changed, in_git, job, of, spec, synced
 from process_kit import WAIT_S
 from sources_kit import Forge, Repository, git
-from spakweb import clock
-from spakweb.folders import giving, queue, steps, taking
-from spakweb.folders.models import Folder, FolderFile
-from spakweb.reviews.models import Patch
-from spakweb.sources import fetching
-from spakweb.specs.actions import Stale, save_version
-from spakweb.specs.models import SpecVersion
+from spakweb.ground import clock
+from spakweb.store.folders.models import Folder, FolderFile
+from spakweb.store.reviews.models import Patch
+from spakweb.store.sources import fetching
+from spakweb.store.specs.models import SpecVersion
+from spakweb.work.folders import giving, queue, steps, taking
+from spakweb.work.specs.actions import Stale, save_version
 
 OLD, NEW, NEWER = (spec(path=name) for name in ("old", "new", "newer"))
 
@@ -55,7 +55,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch) -> Freeze:
 def rows(folder: Folder) -> list[Any]:
     folder.refresh_from_db()
     known = FolderFile.objects.order_by("path").values_list("path", "there", "base", "seen", "sent", "patch")
-    return [*known, folder.state, folder.error, folder.claimed_at, folder.wanted_at]
+    return [*known, folder.state, folder.error, job().holder, job().wanted_at]
 
 
 @pytest.mark.parametrize("what", ["changed", "created", "removed"])

@@ -8,15 +8,15 @@ import pytest
 
 from folders_kit import WRONG, Push, of, spec, synced, words
 from sources_kit import Repository
-from spakweb.audit.models import Event
-from spakweb.folders.models import Folder, FolderFile
-from spakweb.reviews import actions as reviews
-from spakweb.reviews import history
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect, protect_team
-from spakweb.sources.models import Source
-from spakweb.specs.actions import archive, create_spec
-from spakweb.specs.models import Spec
+from spakweb.ground.audit.models import Event
+from spakweb.store.folders.models import Folder, FolderFile
+from spakweb.store.reviews.models import Patch
+from spakweb.store.sources.models import Source
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews import actions as reviews
+from spakweb.work.reviews import history
+from spakweb.work.reviews.protection import protect, protect_team
+from spakweb.work.specs.actions import archive, create_spec
 
 
 def test_files_become_specs_and_pushes_become_versions(

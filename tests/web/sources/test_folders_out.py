@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from folders_kit import Push, changed, in_git, of, spec, synced, words
+from folders_kit import Push, changed, in_git, job, of, spec, synced, words
+from jobs_kit import wanted
 from sources_kit import Repository, git
 from spak.errors import RunError
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.folders import actions, steps
-from spakweb.folders.models import Folder
-from spakweb.reviews import actions as reviews
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect
-from spakweb.sources.models import Source
-from spakweb.specs.actions import create_spec
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.folders.models import Folder
+from spakweb.store.reviews.models import Patch
+from spakweb.store.sources.models import Source
+from spakweb.work.folders import actions, steps
+from spakweb.work.folders.queue import SYNC
+from spakweb.work.reviews import actions as reviews
+from spakweb.work.reviews.protection import protect
+from spakweb.work.specs.actions import create_spec
 
 
 def test_a_saved_version_becomes_one_commit_and_our_own_push_does_nothing(
@@ -27,8 +29,7 @@ def test_a_saved_version_becomes_one_commit_and_our_own_push_does_nothing(
     synced(folder)
     changed(cast["bob"], "tune", spec(path="bob"))
     changed(cast["bob"], "other", spec("Other", "bob"))
-    folder.refresh_from_db()
-    assert folder.wanted_at is not None  # saving asked for it
+    assert wanted(SYNC)  # saving asked for it
     assert synced(folder) == [("other.spak", "sent"), ("tune.spak", "sent")]
     made = repository.head()
     assert git(repository.folder, "rev-parse", f"{made}^") == first == folder_commit(made, repository)
@@ -37,7 +38,7 @@ def test_a_saved_version_becomes_one_commit_and_our_own_push_does_nothing(
         "specs/other.spak", "specs/tune.spak"
     ]  # fmt: skip
     said = git(repository.folder, "log", "-1", "--format=%an|%B")
-    assert said.startswith("SPAK|Update 2 specs") and "tune version 2, saved by bob: By hand" in said
+    assert said.startswith("bob|Update 2 specs") and "tune version 2, saved by bob: By hand" in said
     assert "Spak-Specs: other v2, tune v2" in said
     assert (folder.commit, folder.state) == (made, "same")
     assert synced(folder) == [] and repository.head() == made
@@ -181,8 +182,7 @@ def test_nothing_goes_out_unless_it_may(
     at = push({"tune.spak": spec()})
     synced(folder)
     changed(cast["bob"], "tune", spec(path="bob"))
-    folder.refresh_from_db()
-    assert folder.wanted_at is None
+    assert not wanted(SYNC)
     assert synced(folder) == [("tune.spak", "left")] and repository.head() == at
     with pytest.raises(Refused) as why:
         actions.include(cast["bob"], source, cast.spec)
@@ -267,7 +267,7 @@ def test_a_branch_that_moves_while_it_is_pushed_to_is_synced_again(
 
     monkeypatch.setattr(steps.giving, "give", late)
     synced(folder)
-    assert repository.head() == moved[0] and folder.tries == 1 and folder.not_before is not None
+    assert repository.head() == moved[0] and job().tries == 1 and job().due is not None
     assert synced(folder) == [("other.spak", "changed"), ("tune.spak", "sent")]
     assert git(repository.folder, "rev-parse", "main^") == moved[0]
     assert in_git(repository, "other.spak") == spec("Other", "theirs")

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from jobs_kit import at_once, job
 from sources_kit import Forge, Host, Repository
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.runs.models import Run
-from spakweb.sources import actions, addresses, branches, forges
-from spakweb.sources.models import Branch, RunSource, Source
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run
+from spakweb.store.sources import addresses
+from spakweb.store.sources.models import Branch, RunSource, Source
+from spakweb.work.sources import actions, branches, forges
 
 RunFrom = Callable[..., Run]
 PATHS = {"github": "shop/app.git", "gitlab": "group/sub/app.git"}
@@ -57,24 +59,19 @@ def changed(
 
 
 def pushed(row: Branch) -> Branch:
-    Branch.objects.filter(pk=row.pk).update(not_before=None)
-    branches.push(row.pk)
+    at_once(branches.PUSH)
     row.refresh_from_db()
     return row
 
 
-def test_a_pull_request_is_opened_with_the_branch_that_was_approved(
-    cast: Any, changed: Run, kind: str, forge: Forge
-) -> None:
+def test_a_pull_request_is_opened_with_the_branch(cast: Any, changed: Run, kind: str, forge: Forge) -> None:
     bob, rita = cast.client("bob"), cast.client("rita")
     place = f"/t/kernel-tuners/runs/{changed.key}/"
     page = bob.get(f"{place}?tab=workspace").content.decode()
     assert f"Open a pull request at {forges.NAMES[kind]}" in page
     bob.post(f"{place}branches/ask/", {"name": "spak/one", "title": "Say hello", "pull": "1"})
     row = Branch.objects.get()
-    assert (row.pull, row.state) == (True, "asked")
-    assert pushed(row).state == "asked" and forge.asked == []  # nobody has approved it
-    rita.post(f"{place}branches/{row.pk}/decide/", {"decision": "approve"})
+    assert (row.pull, row.state) == (True, "approved")  # nothing of it would run by itself
     assert pushed(row).error == ""
     assert row.state == "pushed" and row.pull_url.startswith(forge.url)
     made = forge.pulls[0]
@@ -92,7 +89,7 @@ def test_one_that_is_open_is_taken(cast: Any, changed: Run, forge: Forge) -> Non
     """A worker that died after it opened one, and did not say so, opens no second one."""
     row = pushed(branches.ask(cast["rita"], changed, pull=True, approve=True))
     first = row.pull_url
-    Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=None, pull_url="")
+    Branch.objects.filter(pk=row.pk).update(state="approved", pull_url="")
     assert (pushed(row).pull_url, len(forge.pulls)) == (first, 1)
 
 
@@ -133,9 +130,11 @@ def test_what_an_api_refuses_is_said_and_the_branch_stays(
 def test_an_api_that_is_away_is_asked_again(cast: Any, changed: Run, forge: Forge) -> None:
     forge.instead = (503, b"")
     row = pushed(branches.ask(cast["rita"], changed, pull=True, approve=True))
-    assert (row.state, row.tries, row.error) == ("approved", 1, "")
+    assert (row.state, job(branches.PUSH).tries) == ("approved", 1)
+    assert row.error.startswith("git.unreachable: the API of the forge answered 503; tried again after ")
     forge.instead = None
-    assert pushed(row).pull_url
+    row = pushed(row)
+    assert row.pull_url and row.error == ""
 
 
 @pytest.mark.parametrize("kind", ["gitlab"], indirect=True)

@@ -10,13 +10,14 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.test import Client
 
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.runs.models import Run
-from spakweb.sources import actions, credentials, refs
-from spakweb.sources.addresses import read
-from spakweb.sources.models import RunSource, Source
-from spakweb.teams import tokens
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.store.runs.models import Run
+from spakweb.store.sources import credentials, refs
+from spakweb.store.sources.addresses import read
+from spakweb.store.sources.models import RunSource, Source
+from spakweb.work.sources import actions
+from spakweb.work.teams import tokens
 
 URL = "https://git.example.org/app.git"
 HERE = "/t/kernel-tuners/sources/"

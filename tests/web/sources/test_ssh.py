@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from jobs_kit import worked
 from needs import missing
 from platform_kit import free_port
 from process_kit import until
 from sources_kit import NAME, Repository
-from spakweb.runs.models import Run
-from spakweb.sources import actions, branches
-from spakweb.sources.models import Source
+from spakweb.store.runs.models import Run
+from spakweb.store.sources.models import Source
+from spakweb.work.sources import actions, branches
 
 RunFrom = Callable[..., Run]
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -99,7 +100,7 @@ def test_a_run_begins_over_ssh_and_its_branch_goes_back(
     run = run_from(text=TEXT)
     assert (run.state, run.reason) == ("succeeded", "")
     row = branches.ask(cast["rita"], run, approve=True)
-    branches.push(row.pk)
+    worked(branches.PUSH)
     row.refresh_from_db()
     assert (row.state, row.error) == ("pushed", "")
     assert repository.head(f"refs/heads/spak/{run.key}") == row.commit

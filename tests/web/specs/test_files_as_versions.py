@@ -9,8 +9,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from spakweb.specs import actions
-from spakweb.specs.models import Draft
+from spak.config import catalog
+from spak.lang import check, parse
+from spak.templates import TEMPLATES
+from spakweb.store.specs.models import Draft, Spec
+from spakweb.work.specs import actions
 
 
 def bring(cast: Any, text: str, base: str | None, **more: str) -> Any:
@@ -99,3 +102,21 @@ def test_a_file_that_is_refused_leads_back_to_its_form(cast: Any, page: str, sho
     assert answer.status_code == 400
     here = page.removeprefix("http://testserver")
     assert f'href="{here}"' in answer.content.decode() if shown else b"Back to" not in answer.content
+
+
+@pytest.mark.parametrize("template", ["", *TEMPLATES])
+def test_a_new_spec_begins_with_a_template(cast: Any, template: str) -> None:
+    alice = cast.client("alice")
+    address = reverse("spak-spec-new", args=[cast.team.slug])
+    answer = alice.post(address, {"name": "My job 2", "template": template})
+    assert answer.status_code == 302 and answer["Location"].endswith("/my-job-2/edit/")
+    text = Spec.objects.get(slug="my-job-2").head.text
+    assert ("AGENT My_Job_2 " in text) is bool(template)
+    assert not [item for item in check(parse(text), catalog()) if item.severity == "error"]
+
+
+def test_a_template_that_is_none_keeps_the_form(cast: Any) -> None:
+    sent = {"name": "mine", "template": "nope"}
+    answer = cast.client("alice").post(reverse("spak-spec-new", args=[cast.team.slug]), sent)
+    page = answer.content.decode()
+    assert answer.status_code == 400 and "no such template" in page and 'value="mine"' in page

@@ -11,13 +11,13 @@ from django.test import Client
 from django.urls import reverse
 
 from reviews_kit import refused
-from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect, protect_team
-from spakweb.specs import actions, widening
-from spakweb.specs.models import Spec
-from spakweb.teams import tokens
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import Membership, Role
+from spakweb.ground.teams.models import Membership, Role
+from spakweb.store.reviews.models import Patch
+from spakweb.store.specs.models import Spec
+from spakweb.work.reviews.protection import protect, protect_team
+from spakweb.work.specs import actions, widening
+from spakweb.work.teams import tokens
+from spakweb.work.teams.actions import create_team
 
 pytestmark = pytest.mark.findings("B3")
 

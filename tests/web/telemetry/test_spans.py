@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,19 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs_kit import at_once, job, wanted, worked
 from platform_kit import ROOT
 from runs_kit import tables
 from spak.errors import UnavailableError
 from spak.records import Record, decode
-from spakweb import clock
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run
-from spakweb.telemetry import jobs, otlp, spans
-from spakweb.telemetry.models import Sent
-from spakweb.worker import execute, queue
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run
+from spakweb.work.jobs import work
+from spakweb.work.runs.actions import start
+from spakweb.work.telemetry import jobs, otlp, spans
+from spakweb.work.worker import execute, queue
 
-GOLDEN = ROOT / "tests" / "golden" / "semantics-4"
+GOLDEN = ROOT / "tests" / "golden" / "kernel-1"
 
 
 class Collector:
@@ -148,10 +147,9 @@ def ended(
 def test_a_collector_gets_them_once(
     ended: Run, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert jobs.due() == [ended.pk]
-    jobs.send(ended.pk)
-    jobs.send(ended.pk)  # the message came twice
-    assert jobs.due() == [] and Sent.objects.get().at is not None
+    assert worked(jobs.SEND) == [ended.key]
+    work.do(jobs.SEND, ended.key)  # the message came twice
+    assert worked(jobs.SEND) == [] and job(jobs.SEND).result == {"spans": len(collector.spans)}
     trace = spans.of(record for record, _ in DatabaseLedgers().reader(ended.key).read())
     assert trace is not None
     assert [int.from_bytes(span.span_id, "big") for span in collector.spans] == [
@@ -167,28 +165,27 @@ def test_a_collector_gets_them_once(
 
 def test_a_collector_that_refuses_is_asked_again_later(ended: Run, collector: Collector) -> None:
     collector.status = 400
-    jobs.send(ended.pk)
-    row = Sent.objects.get()
-    assert (row.at, row.tries, row.error) == (None, 1, "telemetry.refused")
-    assert jobs.due() == []
-    jobs.send(ended.pk)  # not before its time
-    Sent.objects.update(next_at=clock.now() + timedelta(hours=1))  # the clock was set back
-    assert jobs.due() == [ended.pk]
-    Sent.objects.update(next_at=clock.now() - timedelta(seconds=1))
-    assert jobs.due() == [ended.pk]
+    assert worked(jobs.SEND) == [ended.key]
+    row = job(jobs.SEND)
+    assert (row.done_at, row.tries, row.error.split(":")[0]) == (None, 1, "telemetry.refused")
+    assert worked(jobs.SEND) == [] and collector.spans == []  # not before its time
     collector.status = 200
-    jobs.send(ended.pk)
+    assert at_once(jobs.SEND) == [ended.key]
     row.refresh_from_db()
-    assert (row.tries, row.error) == (2, "") and row.at is not None
-    Sent.objects.update(at=None, tries=jobs.TRIES, next_at=clock.now() - timedelta(seconds=1))
-    assert jobs.due() == []
+    assert (row.tries, row.error, row.wanted_at) == (0, "", None) and row.done_at is not None
+
+
+def test_a_collector_that_never_takes_them_is_asked_no_more(ended: Run, collector: Collector) -> None:
+    collector.status = 400
+    for _ in range(len(jobs.KIND.waits) + 1):
+        assert at_once(jobs.SEND) == [ended.key]
+    assert at_once(jobs.SEND) == []
+    assert job(jobs.SEND).error.startswith("telemetry.refused") and wanted(jobs.SEND) == []
 
 
 def test_without_a_collector_nothing_is_sent(ended: Run, settings: Any) -> None:
     settings.OTLP = ""
-    jobs.send(ended.pk)
-    jobs.send_due()
-    assert not Sent.objects.exists()
+    assert worked(jobs.SEND) == [] and wanted(jobs.SEND) == []
     with pytest.raises(CommandError, match="names no collector"):
         call_command("export_spans", ended.key)
 
@@ -196,8 +193,6 @@ def test_without_a_collector_nothing_is_sent(ended: Run, settings: Any) -> None:
 def test_a_run_that_there_is_not(db: None, collector: Collector) -> None:
     with pytest.raises(CommandError, match="there is no run"):
         call_command("export_spans", "none")
-    jobs.send(999_999)
-    assert not Sent.objects.exists()
 
 
 def test_a_worker_without_the_extra_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

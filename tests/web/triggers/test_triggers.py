@@ -12,21 +12,21 @@ from django.test import Client
 from django.urls import reverse
 
 from signed_kit import FORMS, github, post, push, standard
-from spakweb import clock
-from spakweb.api.models import KeptAnswer
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.incoming import actions as incoming
-from spakweb.incoming.models import Received, Receiver
-from spakweb.runs.models import Run, State
-from spakweb.sources import actions as sources
-from spakweb.sources.models import RunSource
-from spakweb.specs.actions import archive, create_spec, save_version, set_tag
-from spakweb.specs.models import Spec
-from spakweb.teams import tokens
-from spakweb.teams.models import Membership
-from spakweb.triggers import actions
-from spakweb.triggers.models import Trigger
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Membership
+from spakweb.store.api.models import KeptAnswer
+from spakweb.store.incoming.models import Received, Receiver
+from spakweb.store.runs.models import Run, State
+from spakweb.store.sources.models import RunSource
+from spakweb.store.specs.models import Spec
+from spakweb.store.triggers.models import Trigger
+from spakweb.work.incoming import actions as incoming
+from spakweb.work.sources import actions as sources
+from spakweb.work.specs.actions import archive, create_spec, save_version, set_tag
+from spakweb.work.teams import tokens
+from spakweb.work.triggers import actions
 
 HERE = "/t/kernel-tuners/triggers/"
 TEXT = """\
@@ -270,7 +270,7 @@ def test_a_spec_that_is_archived_or_changed_its_inputs(cast: Any, weather: Spec,
 def test_the_teams_rules_hold_as_for_a_start_by_hand(
     cast: Any, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spakweb.runs import actions as runs
+    from spakweb.work.runs import actions as runs
 
     send(body(n=1))
     end()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from runs_kit import tables
-from spakweb.teams.models import User
-from spakweb.worker import queue
+from spakweb.ground.teams.models import User
+from spakweb.work.worker import queue
 
 
 @pytest.fixture

@@ -20,14 +20,14 @@ import pytest
 from django.conf import settings
 from kombu import Connection
 
-from spakweb import broker
-from spakweb.home import up
+from spakweb.ground import broker
+from spakweb.work.operate import up
 
 broker.register()
 WRITER = """
 import sys
 from kombu import Connection
-from spakweb import broker
+from spakweb.ground import broker
 broker.register()
 folder, first, end = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Connection(f"{broker.SCHEME}://localhost/", transport_options={"folder": folder}) as connection:

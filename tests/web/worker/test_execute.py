@@ -23,17 +23,17 @@ from spak.errors import LedgerError
 from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
-from spakweb.errors import Refused
-from spakweb.ledger import workspaces
-from spakweb.ledger.projection import rebuild
-from spakweb.ledger.store import DatabaseLedgers, leases
-from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import ask, request_control
-from spakweb.runs.models import Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.teams.models import User
-from spakweb.worker import beginning, execute, held_run, open_run, queue, tasks
-from spakweb.worker.held_run import HeldRun
+from spakweb.face.runs import run_parts
+from spakweb.face.streams.summaries import HEADER, header
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.projection import rebuild
+from spakweb.store.ledger.store import DatabaseLedgers, leases
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs.actions import ask, request_control
+from spakweb.work.worker import beginning, execute, held_run, open_run, queue, tasks
+from spakweb.work.worker.held_run import HeldRun
 from worker_kit import ASKING, HELLO, begun
 
 REST = f"61.{os.getpid()}"
@@ -302,9 +302,9 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
     """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
     run = begun(user, HELLO, queue=gpu)
     assert (run.queue, run.gpu) == ("default", gpu)
-    real = held_run.queue_of
+    real = queue.queue_of
     monkeypatch.setattr(
-        held_run,
+        queue,
         "queue_of",
         lambda effect, runner: "gpu" if effect and effect.name == "write_file" else real(effect, runner),
     )
@@ -351,10 +351,10 @@ def test_the_queue_of_an_effect(user: User) -> None:
         ask_ = effect._replace(act="ask", cls="ask")
         shell = effect._replace(name="run")
         measured = effect._replace(act="validate", name="CudaProfiler")
-        of = [held_run.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
+        of = [queue.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
         assert of == ["default", "default", "default", "gpu", ""]
         runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
-        of = [held_run.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
+        of = [queue.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
         inside = runner.performer.host.tools["write_file"].entry.sandboxed
         assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
     finally:

@@ -9,16 +9,16 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from spak.errors import UnavailableError
-from spakweb import clock
-from spakweb.fleet.actions import heartbeat
-from spakweb.ledger import workspaces
-from spakweb.ledger.store import leases
-from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import fork, request_control, resume
-from spakweb.runs.models import Run, State
-from spakweb.teams.models import User
-from spakweb.worker import beginning, execute, held_run, open_run, tasks
-from spakweb.worker.held_run import HeldRun
+from spakweb.face.streams.summaries import HEADER, header
+from spakweb.ground import clock
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.store import leases
+from spakweb.store.runs.models import Run, State
+from spakweb.work.fleet.actions import heartbeat
+from spakweb.work.runs.actions import fork, request_control, resume
+from spakweb.work.worker import beginning, execute, held_run, open_run, tasks
+from spakweb.work.worker.held_run import HeldRun
 from worker_kit import ASKING, HELLO, begun
 
 

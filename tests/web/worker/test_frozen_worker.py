@@ -23,13 +23,14 @@ from needs import missing
 from platform_kit import migrated_server
 from runs_kit import tables
 from servers_kit import Postgres, binary
-from spakweb import lock_wait, worker_health
-from spakweb.database import Limits
-from spakweb.ledger.storage import DatabaseStorage
-from spakweb.lock_wait import passing
-from spakweb.runs import actions
-from spakweb.runs.models import Run, StoredFile
-from spakweb.worker import tasks
+from spakweb.ground import worker_health
+from spakweb.ground.database import lock_wait
+from spakweb.ground.database.lock_wait import passing
+from spakweb.ground.database.settings import Limits
+from spakweb.store.ledger.storage import DatabaseStorage
+from spakweb.store.runs.models import Run, StoredFile
+from spakweb.work.runs import actions
+from spakweb.work.worker import tasks
 
 
 @pytest.fixture(scope="module")

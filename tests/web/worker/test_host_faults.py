@@ -20,12 +20,12 @@ from process_kit import WAIT_S
 from spak.errors import LedgerError, RunError, UnavailableError
 from spak.files.disk import refusal
 from spak.sandbox import LAUNCHERS, Restricted
-from spakweb import broker, clock, host_faults
-from spakweb.ledger import store
-from spakweb.runs.actions import request_control
-from spakweb.runs.models import Run, RunRecord, State
-from spakweb.teams.models import User
-from spakweb.worker import execute, held_run, open_run, queue, slots, tasks
+from spakweb.ground import broker, clock, host_faults
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import store
+from spakweb.store.runs.models import Run, RunRecord, State
+from spakweb.work.runs.actions import request_control
+from spakweb.work.worker import execute, held_run, open_run, queue, slots, tasks
 from worker_kit import HELLO, begun
 
 NAMES = ("EIO", "EROFS", "EDQUOT", "ENOSPC", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM")
@@ -56,10 +56,10 @@ ERRORS: dict[str, Exception] = {
 def goes_on(run: Run) -> None:
     """Within 10 s of now: it rests at most three, and the next sweep takes it."""
     run.refresh_from_db()
-    assert (run.state, run.holder, run.faults, run.left_at) == (State.QUEUED, "", 0, None), run.reason
+    assert (run.state, run.holder, run.tries, run.left_at) == (State.QUEUED, "", 0, None), run.reason
     assert (run.reason and "/srv" not in run.reason) or "snapshot" in run.reason
-    assert run.not_before is not None and run.not_before - clock.now() <= timedelta(seconds=3)
-    Run.objects.update(not_before=clock.now())
+    assert run.due is not None and run.due - clock.now() <= timedelta(seconds=3)
+    Run.objects.update(due=clock.now())
     assert tasks.sweep_up() == 1
     execute.advance(run.key)
     run.refresh_from_db()
@@ -124,7 +124,7 @@ def test_a_database_that_fails_is_no_death_of_the_worker(
             with pytest.raises(OperationalError):
                 execute.advance(run.key)
     run.refresh_from_db()
-    assert (run.state, run.faults, run.holder, run.enqueued_at) == (State.QUEUED, 0, "", None)
+    assert (run.state, run.tries, run.holder, run.enqueued_at) == (State.QUEUED, 0, "", None)
     assert tasks.sweep_up() == 1
     execute.advance(run.key)
     run.refresh_from_db()

@@ -17,18 +17,18 @@ from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.runner import Run as Runner
-from spakweb.ledger import export, workspaces
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import signing
-from spakweb.runs.actions import fork, start
-from spakweb.runs.models import Run, RunBlob, RunRecord, State, StoredFile
-from spakweb.runs.pages import record_parts
-from spakweb.runs.pages import workspace as workspace_page
-from spakweb.specs.actions import create_spec
-from spakweb.specs.models import Spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, open_run, queue
+from spakweb.face.runs import record_parts
+from spakweb.face.runs import workspace as workspace_page
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import export, workspaces
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs import signing
+from spakweb.store.runs.models import Run, RunBlob, RunRecord, State, StoredFile
+from spakweb.store.specs.models import Spec
+from spakweb.work.runs.actions import fork, start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, open_run, queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +57,7 @@ def spec(
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
     settings.STORAGE = "database"
     settings.STORAGES = {
-        **settings.STORAGES, "default": {"BACKEND": "spakweb.ledger.storage.DatabaseStorage"}
+        **settings.STORAGES, "default": {"BACKEND": "spakweb.store.ledger.storage.DatabaseStorage"}
     }  # fmt: skip
     settings.MEDIA_ROOT = tmp_path / "no media"
     with tables():
@@ -212,7 +212,7 @@ def test_an_exported_unfinished_run_comes_in_and_goes_on(spec: Spec, on: Any, se
     with_everything_gone()
     found = export.bring(alice, spec.team, io.BytesIO(data), len(data))
     assert found.state == State.WAITING
-    from spakweb.runs.actions import ask
+    from spakweb.work.runs.actions import ask
 
     ask(alice, found, "answer", found.summary["waiting"]["id"], text="hello")
     on("b")
@@ -225,7 +225,7 @@ def test_an_exported_unfinished_run_comes_in_and_goes_on(spec: Spec, on: Any, se
 def with_everything_gone() -> None:
     from django.db import connection
 
-    from spakweb import appendonly
+    from spakweb.ground.database import appendonly
 
     appendonly.remove(connection)
     for model in (RunRecord, RunBlob, StoredFile):
@@ -250,7 +250,7 @@ def test_hosts_sign_with_one_key(spec: Spec, on: Any, settings: Any) -> None:
 @pytest.mark.findings("A2")
 def test_bytes_are_kept_once_and_given_to_runs_that_have_them(spec: Spec) -> None:
     store = storages["default"]
-    from spakweb.ledger.blobs import StoredBlobs, name_of, unleased
+    from spakweb.store.ledger.blobs import StoredBlobs, name_of, unleased
 
     run = Run.objects.create(team=spec.team, key="r1", name="r1")
     for _ in range(2):

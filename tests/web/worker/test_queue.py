@@ -17,14 +17,13 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from spak.errors import UnavailableError
-from spakweb.celery import look
-from spakweb.hooks import deliver
-from spakweb.ledger import store
-from spakweb.ledger.store import release
-from spakweb.runs.models import Run, State
-from spakweb.teams.models import Team
-from spakweb.worker import execute, held_run, queue, tasks
-from spakweb.worker.queue import pick
+from spakweb.ground.celery_app import look
+from spakweb.ground.teams.models import Team
+from spakweb.store.ledger import store
+from spakweb.store.ledger.store import release
+from spakweb.store.runs.models import Run, State
+from spakweb.work.worker import execute, held_run, queue, tasks
+from spakweb.work.worker.queue import pick
 
 pytestmark = pytest.mark.django_db
 
@@ -147,7 +146,7 @@ def test_one_that_is_held_up_is_not_tried_again_by_the_slot_that_it_left(
     run = Run.objects.get()
     assert (run.state, run.holder) == (State.QUEUED, "") and run.reason
     assert tasks.sweep_up() == 0
-    Run.objects.update(not_before=timezone.now())
+    Run.objects.update(due=timezone.now())
     assert tasks.sweep_up() == 1 and pick("default", "a0") == "a0"
 
 
@@ -167,13 +166,13 @@ def test_what_sweeps_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(swept) == 3
 
 
-def test_runs_are_swept_up_whatever_is_wrong_with_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_swept_up_whatever_is_wrong_with_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, done = threading.Event(), []
     monkeypatch.setattr(tasks, "LOOK_S", 0.001)
     monkeypatch.setattr(tasks, "stop_wanted", lambda: 0)
 
-    def go_on() -> int:
-        done.append("webhooks")
+    def prompt() -> int:
+        done.append("jobs")
         raise DatabaseError("no such table: hooks_delivery")
 
     def sweep() -> int:
@@ -182,9 +181,9 @@ def test_runs_are_swept_up_whatever_is_wrong_with_webhooks(monkeypatch: pytest.M
             stop.set()
         return 0
 
-    monkeypatch.setattr(deliver, "go_on", go_on)
+    monkeypatch.setattr(tasks.jobs, "prompt", prompt)
     tasks.watch(stop, 0, sweep)
-    assert done[:4] == ["swept", "webhooks"] * 2
+    assert done[:4] == ["swept", "jobs"] * 2
 
 
 GONE = timedelta(seconds=-1)

@@ -17,18 +17,18 @@ from runs_kit import ledger, tables
 from spak.errors import LedgerError, RunError
 from spak.records import Kind
 from spak.runner.perform import Proposed
-from spakweb import clock
-from spakweb.ledger import storage, store, writer
-from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import request_control, resume, start
-from spakweb.runs.leases import MOST_LEASE, MOST_PAUSE
-from spakweb.runs.models import TRIES, Run, State
-from spakweb.runs.pages import run_parts
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
-from spakweb.worker import execute, open_run, queue, retry_policy, tasks
-from spakweb.worker.queue import pick
+from spakweb.face.runs import run_parts
+from spakweb.face.streams.summaries import HEADER, header
+from spakweb.ground import clock
+from spakweb.ground.teams.models import User
+from spakweb.store.jobs.leases import MOST_LEASE, MOST_PAUSE
+from spakweb.store.ledger import storage, store, writer
+from spakweb.store.runs.models import TRIES, Run, State
+from spakweb.work.runs.actions import request_control, resume, start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, open_run, queue, retry_policy, tasks
+from spakweb.work.worker.queue import pick
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HELLO = """\
@@ -127,7 +127,7 @@ def dies(run: Run, monkeypatch: pytest.MonkeyPatch, after_records: bool = False)
 def rested(run: Run) -> float | None:
     """For how many seconds the run rests from now on."""
     run.refresh_from_db()
-    return None if run.not_before is None else round((run.not_before - clock.now()).total_seconds())
+    return None if run.due is None else round((run.due - clock.now()).total_seconds())
 
 
 def test_a_run_that_kills_its_worker_is_paused_in_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,13 +142,13 @@ def test_a_run_that_kills_its_worker_is_paused_in_the_end(run: Run, monkeypatch:
     assert rests == [10, 20, 40, 80]
     assert execute.advance_or_busy(run.key) == "stopped"
     run.refresh_from_db()
-    assert (run.state, run.faults, run.holder) == (State.PAUSED, TRIES, "")
+    assert (run.state, run.tries, run.holder) == (State.PAUSED, TRIES, "")
     assert run.reason == f"web.worker: {TRIES} workers in a row died with it"
     assert tasks.sweep_up(at_once=True) == 0 and pick("default") is None
     resume(run.team.memberships.get().user, run)
     execute.advance(run.key)
     run.refresh_from_db()
-    assert (run.state, run.faults, run.left_at) == (State.SUCCEEDED, 0, None)
+    assert (run.state, run.tries, run.left_at) == (State.SUCCEEDED, 0, None)
 
 
 def test_a_run_that_dies_while_it_is_begun_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_run_that_dies_while_it_is_begun_is_counted(run: Run, monkeypatch: pyt
                 found = "died"
         assert found == expected
     run.refresh_from_db()
-    assert (run.count, run.faults, rested(run)) == (0, 2, 10)
+    assert (run.count, run.tries, rested(run)) == (0, 2, 10)
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.SUCCEEDED
@@ -171,10 +171,10 @@ def test_a_run_that_got_on_is_not_to_blame(run: Run, monkeypatch: pytest.MonkeyP
     assert execute.advance(run.key, slice_s=0) is True
     for _ in range(TRIES + 2):
         assert dies(run, monkeypatch, after_records=True) == "died"
-        assert rested(run) is None and run.faults <= 1
+        assert rested(run) is None and run.tries <= 1
     execute.advance(run.key)
     run.refresh_from_db()
-    assert (run.state, run.faults) == (State.SUCCEEDED, 0)
+    assert (run.state, run.tries) == (State.SUCCEEDED, 0)
 
 
 def test_a_run_that_kills_its_worker_can_be_cancelled(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +209,11 @@ def test_a_run_that_meets_a_full_disk_waits_for_room(
         for _ in range(2 * TRIES):
             assert execute.advance(run.key) is False
     run.refresh_from_db()
-    assert (run.state, run.holder, run.faults) == (State.QUEUED, "", 0)
+    assert (run.state, run.holder, run.tries) == (State.QUEUED, "", 0)
     assert ".full: " in run.reason and "/srv" not in run.reason
-    assert run.not_before is not None and run.not_before - clock.now() <= retry_policy.HOST_PAUSE
+    assert run.due is not None and run.due - clock.now() <= retry_policy.HOST_PAUSE
     assert tasks.sweep_up() == 0
-    Run.objects.update(not_before=clock.now())
+    Run.objects.update(due=clock.now())
     assert tasks.sweep_up() == 1 and pick("default") == run.key
     queue.let_go(run.key)
     execute.advance(run.key)
@@ -310,26 +310,26 @@ def test_a_slot_that_cannot_be_given_back_now_is_given_back_later(
 def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused(
     run: Run, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pauses: list[float] = []
     with monkeypatch.context() as broken:
         broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError("division by zero")))
         for number in range(1, TRIES):
+            before = clock.now()
             assert execute.advance(run.key) is False
+            wait = timedelta(seconds=10 * 2 ** (number - 1))
             run.refresh_from_db()
-            assert (run.state, run.faults) == (State.QUEUED, number)
+            assert before + wait <= run.due <= clock.now() + wait
+            assert (run.state, run.tries) == (State.QUEUED, number)
             assert pick("default") is None and tasks.sweep_up(at_once=True) == 0
-            pauses.append(round((run.not_before - clock.now()).total_seconds()))
-            Run.objects.update(not_before=clock.now())
+            Run.objects.update(due=clock.now())
         execute.advance(run.key)
-    assert pauses == [10 * 2**number for number in range(TRIES - 1)]
     run.refresh_from_db()
-    assert (run.state, run.faults, run.not_before, run.holder) == (State.PAUSED, TRIES, None, "")
+    assert (run.state, run.tries, run.due, run.holder) == (State.PAUSED, TRIES, None, "")
     assert run.reason == "web.worker: the worker that had it failed: ZeroDivisionError: division by zero"
     assert "Stopped after 6 errors" in run_parts.outcome(run) and "stopped after 6 errors" in why(run)
     assert pick("default") is None and tasks.sweep_up(at_once=True) == tasks.stop_wanted() == 0
     resume(user, run)
     run.refresh_from_db()
-    assert (run.state, run.faults) == (State.QUEUED, 0)
+    assert (run.state, run.tries) == (State.QUEUED, 0)
     execute.advance(run.key)
     run.refresh_from_db()
     assert (run.state, run.reason) == (State.SUCCEEDED, "")
@@ -339,17 +339,17 @@ def test_a_run_that_got_on_begins_to_count_again(run: Run, monkeypatch: pytest.M
     with monkeypatch.context() as broken:
         broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError()))
         execute.advance(run.key)
-    Run.objects.update(not_before=None)
+    Run.objects.update(due=None)
     assert execute.advance(run.key, slice_s=0) is True
-    assert Run.objects.get().faults == 0
+    assert Run.objects.get().tries == 0
 
 
 def test_no_pause_is_longer_than_the_longest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_policy, "TRIES", 99)
-    run.faults = 12
+    run.tries = 12
     retry_policy.count(run, ValueError("x"))
     run.refresh_from_db()
-    assert run.not_before is not None and run.not_before - clock.now() <= MOST_PAUSE
+    assert run.due is not None and run.due - clock.now() <= MOST_PAUSE
 
 
 def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
@@ -360,7 +360,7 @@ def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
     with monkeypatch.context() as broken:
         broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError()))
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
-    Run.objects.update(not_before=clock.now())
+    Run.objects.update(due=clock.now())
     assert tasks.stop_wanted() == 1
     run.refresh_from_db()
     assert run.state == State.CANCELLED

@@ -17,11 +17,11 @@ from process_kit import WAIT_S
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import Authority, Kind
-from spakweb.ledger import workspaces
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.models import Run, State
-from spakweb.teams.models import User
-from spakweb.worker import execute, slots
+from spakweb.ground.teams.models import User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, State
+from spakweb.work.worker import execute, slots
 from worker_kit import begun
 
 ROUNDS = 12
@@ -64,7 +64,7 @@ def advanced(keys: list[str]) -> None:
 def decided(key: str) -> list[tuple[object, ...]]:
     """What was decided in a run that came to its last step, verifies and replays equal."""
     run = Run.objects.get(key=key)
-    assert (run.state, run.reason, run.holder, run.faults) == (State.REFUSED, "policy.denied", "", 0)
+    assert (run.state, run.reason, run.holder, run.tries) == (State.REFUSED, "policy.denied", "", 0)
     reader = DatabaseLedgers().reader(key)
     assert verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs).ok
     records = [record for record, _ in reader.read()]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from process_kit import WAIT_S
-from spakweb.worker import slots
-from spakweb.worker.slots import Slots
+from spakweb.work.worker import slots
+from spakweb.work.worker.slots import Slots
 
 pytestmark = pytest.mark.django_db
 

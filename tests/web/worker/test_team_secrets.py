@@ -13,13 +13,13 @@ from django.apps import apps
 from runs_kit import tables
 from spak.errors import RunError, UnavailableError
 from spak.runner import Host
-from spakweb.runs.actions import start
-from spakweb.runs.models import Run, RunRecord
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team, set_rules
-from spakweb.teams.models import Team, User
-from spakweb.worker import execute, queue
-from spakweb.worker.team_secrets import knowing, of_team
+from spakweb.ground.teams.models import Team, User
+from spakweb.store.runs.models import Run, RunRecord
+from spakweb.work.runs.actions import start
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import create_team, set_rules
+from spakweb.work.worker import execute, queue
+from spakweb.work.worker.team_secrets import knowing, of_team
 
 MAY = 'secret_may_go("TOKEN", /python_repl, "code").'
 VALUE = "hunter2-and-more"

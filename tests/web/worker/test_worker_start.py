@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from spakweb.ledger import store
-from spakweb.worker import process, tasks
+from spakweb.store.ledger import store
+from spakweb.work.worker import process, tasks
 
 
 class Database:

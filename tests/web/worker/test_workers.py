@@ -23,8 +23,8 @@ task Steps {
 }
 """
 AGAIN = """
-from spakweb.runs.models import Run
-from spakweb.worker.queue import send
+from spakweb.store.runs.models import Run
+from spakweb.work.worker.queue import send
 for _ in range(4):
     for key in Run.objects.values_list("key", flat=True):
         send(key)

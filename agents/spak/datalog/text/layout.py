@@ -17,6 +17,7 @@ from spak.datalog.text.decl import show_bound
 from spak.datalog.text.format import format_clause, show_atom_, show_part, show_stages
 from spak.datalog.text.parse import parse
 from spak.datalog.text.scan import Token, comments, scan
+from spak.incoming import ended_as
 
 WIDTH = 110
 
@@ -50,7 +51,7 @@ def format_text(text: str, file: str = "") -> Laid:
     source = parse(text, file)
     if any(item.severity == "error" for item in source.findings):
         return Laid(text, source.findings)
-    made = _Layout(text, source).text()
+    made = ended_as(_Layout(text, source).text(), text)
     parsed = parse(made, file)
     same = (parsed.clauses, parsed.decls) == (source.clauses, source.decls)
     if not same or _words(made) != _words(text):

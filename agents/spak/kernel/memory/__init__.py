@@ -99,8 +99,6 @@ class Memory:
     fresh: tuple[Entry, ...] = ()
     sent: int = 0
     """How many of the fresh entries some prompt has shown."""
-    calls: int = 0
-    """Prompts made from this memory so far."""
 
 
 def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
@@ -156,7 +154,7 @@ def brief(value: Any) -> Any:
 
 def sent(memory: Memory) -> Memory:
     """The memory after a prompt was made from it."""
-    return replace(memory, sent=len(memory.fresh), calls=memory.calls + 1)
+    return replace(memory, sent=len(memory.fresh))
 
 
 def shown(memory: Memory) -> tuple[Mapping[str, Any], ...]:

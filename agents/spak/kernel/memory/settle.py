@@ -11,7 +11,7 @@ a limit of its own, or the model's window has no room for it (`compact`). Past t
 at once, so that the beginning of prompts changes rarely. A block of references is added after those before it
 and never edited, until all references pass their limit and the older half of them folds into one line.
 
-Pure functions. Up to semantics 2: spak.kernel.memory.settle_semantics_2.
+Pure functions.
 """
 
 from __future__ import annotations

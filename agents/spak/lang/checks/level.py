@@ -34,7 +34,7 @@ def capabilities(made: Outline) -> Iterator[tuple[int, str, Any]]:
         entry = task.validator_entry
         if entry is not None and entry.metric and task.validator is not None:
             yield 5, f"{entry.name} measures a metric", task.validator.at
-    for names in cycles(made, lambda task, trigger: trigger not in ("fail", "timeout")):
+    for names in cycles(made, lambda task, trigger: trigger not in ("fail", "timeout") and trigger[0] != "/"):
         yield 5, f"'{names[0]}' loops", made.tasks[names[0]].node.start + 1
 
 

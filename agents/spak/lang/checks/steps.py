@@ -7,7 +7,7 @@ as UNKNOWN before their schema, so that what is literal is judged now.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spak.lang import ast, command, values
@@ -26,6 +26,8 @@ LAST = 1 << 30
 ATOMS = {"file_contains": 2, "file_exists": 1}
 READERS = ("exit_code", "metric")
 
+_BRACES = re.compile(r"(?<!\\)\{\{([^{}\n]{1,80})\}\}")
+_FIRST_WORD = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*", re.ASCII)
 _WORD_IN_BRACES = re.compile(r"\{\{[ \t]*([^\W\d][\w.-]*)[ \t]*\}\}")
 
 
@@ -102,6 +104,7 @@ class _Inside:
             for entry in step.args
         }
         if step.tool is not None:
+            self.bare(step.args, step.tool.schema)
             found = violations(step.tool.schema, given)
             _report(self.made, found, step.node.body, step.node.start + 3, "argument", META)
 
@@ -112,6 +115,8 @@ class _Inside:
         if choice.entry is None:
             return
         found = violations(choice.entry.schema, given)
+        if choice.options is not None:
+            self.bare(choice.options.entries, choice.entry.schema)
         if choice.options is None:
             lacking = [str(item.expected) for item in found if item.code == "schema.required"]
             either = [item for item in found if item.code == "schema.any_of" and not item.path]
@@ -150,12 +155,29 @@ class _Inside:
         found = holes(value.value)
         for hole in found:
             self.variable(hole.path, value, hole)
-        if "{{" in value.value and not value.value.isascii():
-            self.lookalikes(value)
+        if "{{" in value.value:
+            self.braces(value)
         if not found:
             parts = split(value.value)
             return "".join(part for part in parts if isinstance(part, str))
         return {"$text": []}
+
+    def braces(self, value: ast.Text) -> None:
+        """What stands between double braces and is no variable, though it was meant to be one."""
+        if not value.value.isascii():
+            self.lookalikes(value)
+        for match in _BRACES.finditer(value.value):
+            inner = match[1].strip()
+            word = _FIRST_WORD.match(inner)
+            foreign = inner.startswith("$") or (
+                word is not None and inner[word.end() :].lstrip()[:1] in ("|", "[")
+            )
+            known = word is not None and self.scope.problem(word[0], self.task, self.index) is None
+            if not (foreign or known) or (word is not None and word[0] == inner):
+                continue
+            hint = "only a name is filled in: {{name}}; \\{{ is two braces"
+            place = self.report.inside(value, f"({re.escape(match[0])})")
+            self.report.warn("lang.braces", f"{match[0]} is taken as text", hint, place or value)
 
     def lookalikes(self, value: ast.Text) -> None:
         """`{{fіx}}` with a letter that only looks right is text and no variable."""
@@ -166,9 +188,23 @@ class _Inside:
                 message = f"'{match[1]}' is not a variable: {odd(match[1])} only looks alike"
                 self.report.warn("lang.lookalike", message, f"did you mean '{seen}'?", place or value, fix)
 
+    def bare(self, entries: Iterable[ast.Entry], schema: Mapping[str, Any]) -> None:
+        """Bare words that are free texts: each may be meant as a variable that there is not."""
+        known = schema.get("properties", {})
+        for entry in entries:
+            value, kind = entry.value, known.get(entry.key, {})
+            if not isinstance(value, ast.Name) or kind.get("type") != "string" or "enum" in kind:
+                continue
+            if value.value and not (self.scope.is_variable(value.value) or self.near(value)):
+                message = f"'{value.value}' is not a variable: it is taken as text"
+                fix = self.report.replace(value, f'"{value.value}"')
+                self.report.warn("lang.bare_word", message, "put it in quotes, or set it before", value, fix)
+
+    def near(self, value: ast.Name) -> str:
+        return nearest(value.value, self.scope.setters) if len(value.value) > 3 else ""
+
     def doubt(self, value: ast.Name) -> None:
-        near = nearest(value.value, self.scope.setters) if len(value.value) > 3 else ""
-        if near:
+        if near := self.near(value):
             hint = f"did you mean '{near}'? it is taken as text: quotes say that it is meant so"
             message = f"'{value.value}' is not a variable"
             fix = self.report.replace(value, near)
@@ -189,6 +225,8 @@ class _Inside:
             self.report.error("lang.invariant", message, hint, place)
         elif problem is not None:
             message, hint = problem
+            if hole is not None and isinstance(at, ast.Text) and at.value[: hole.start].endswith("$"):
+                hint = "\\{{ is two braces, where the text means another tool's ${{ }}"
             near = nearest(path, self.scope.variables()) if hint.startswith("did you mean") else ""
             exact = near and (place is not at or isinstance(at, ast.Name))
             fix = self.report.replace(place, near) if exact else None
@@ -212,6 +250,8 @@ class _Inside:
         if not isinstance(value, ast.Text):
             return self.value(entry)
         parts = split(value.value.strip())
+        if "{{" in value.value:
+            self.braces(value)
         for part in parts:
             if isinstance(part, Hole):
                 self.variable(part.path, value, part)
@@ -375,26 +415,8 @@ def _report(
             fix = made.report.replace(place, nearest(entry.key, names))
             hint = did_you_mean(entry.key, names)
         made.report.error(
-            "lang.argument", _sentence(item, what), hint or item.hint or _wanted(item), place, fix
+            "lang.argument", item.sentence(what), hint or item.hint or _wanted(item), place, fix
         )
-
-
-def _sentence(item: Violation, what: str) -> str:
-    name = item.path.removeprefix("/").replace("/", ".")
-    match item.code:
-        case "schema.required":
-            return f"{what} '{item.expected}' is missing" + (f" in {name}" if name else "")
-        case "schema.unknown_member":
-            return f"unknown {what} '{item.received}'"
-        case "schema.type":
-            kinds = item.expected if isinstance(item.expected, str) else " or ".join(item.expected)
-            return f"'{name}' wants {kinds}, not {item.received}"
-        case "schema.minimum" | "schema.min_items" | "schema.min_length":
-            return f"'{name}' is at least {item.expected}, not {item.received}"
-        case "schema.maximum" | "schema.max_items" | "schema.max_length":
-            return f"'{name}' is at most {item.expected}, not {item.received}"
-        case _:
-            return f"'{name}' does not take {item.received}"
 
 
 _PATTERNS = {"^[^*?]+$": "name files and folders by their paths: patterns such as * are not supported"}

@@ -8,6 +8,7 @@ fixes. Where the text did not parse whole, nothing is said about what is missing
 from __future__ import annotations
 
 from spak.errors import EditRefused
+from spak.lang import ast
 from spak.lang.diagnostics import Edit
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
@@ -31,6 +32,7 @@ def check_transitions(made: Outline) -> None:
             if not known and not made.broken and not made.report.full:  # a near name is sought among all
                 reported.add(edge.target)
                 _report_missing(made, edge.target, edge.start + 2)
+        _check_derived(made, task)
         _check_triggers(made, task)
     _check_reach(made)
     _check_ends(made)
@@ -73,13 +75,35 @@ def _new_task(made: Outline, name: str) -> tuple[Edit, ...] | None:
     return tuple(surface.changes)
 
 
+def _check_derived(made: Outline, task: TaskPlan) -> None:
+    """`NEXT BY next_action` has names, `NEXT` triggers, and a task one of the two."""
+    blocks = [item for item in task.node.items if isinstance(item, ast.Next)]
+    for item in blocks:
+        if item.by and (item.by[0].upper(), item.by[1]) != ("BY", "next_action"):
+            hint = "NEXT BY next_action { /run_tests -> test }: the predicate that the law derives"
+            fix = made.report.replace(item.start + 2, "next_action") if item.by[0].upper() == "BY" else None
+            made.report.error("lang.next_by", "NEXT goes BY next_action", hint, item.start + 1, fix)
+        for edge in item.items:
+            if edge.trigger and edge.trigger.startswith("/") != bool(item.by):
+                hint = "/name -> task, and the law derives next_action(/name)"
+                message = f"'{edge.trigger}' is no name that a law derives"
+                if not item.by:
+                    hint = f"NEXT BY next_action {{ {edge.trigger} -> {edge.target} }}"
+                    message = f"'{edge.trigger}' is derived by a law, and NEXT does not say so"
+                made.report.error("lang.next_by", message, hint, edge.start)
+    if len({bool(item.by) for item in blocks}) > 1:
+        hint = "let the law route each verdict, or none"
+        message = f"task '{task.name}' routes by verdicts and by derivation"
+        made.report.error("lang.next_by", message, hint, blocks[-1].start)
+
+
 def _check_triggers(made: Outline, task: TaskPlan) -> None:
     entry = task.validator_entry
     if task.validator is not None and entry is None:
         return
     given = (*ALWAYS, *(entry.triggers if entry else ()))
     for trigger, edge in task.edges.items():
-        if trigger not in given:
+        if trigger not in given and not trigger.startswith("/"):
             who = f"validator {entry.name}" if entry else "a task without VALIDATOR"
             hint = did_you_mean(trigger, given) or f"it gives: {', '.join(dict.fromkeys(given))}"
             fix = made.report.replace(edge.start, nearest(trigger, given))
@@ -132,6 +156,8 @@ def _check_loops(made: Outline) -> None:
         return
     for names in cycles(made, lambda task, trigger: True):
         tasks = [made.tasks[name] for name in names]
+        if any(trigger.startswith("/") for task in tasks for trigger in task.edges):
+            continue  # what ends it is proved with the law at hand (spak.kernel.executive.prove)
         if not any("evaluations" in task.rule or "patience" in task.rule for task in tasks):
             first = tasks[0]
             inside = [edge for edge in first.edges.values() if edge.target in names]

@@ -1,6 +1,6 @@
 """Typed edits of a spec's text: operations as data, each a minimal patch with its inverse.
 
-The graph editor, the outer loop, the language server and `spak edit` all use these; docs/editing.md lists
+The graph editor, the outer loop, the language server and `spak edit` all use these; docs/typed-edits.md lists
 them.
 """
 

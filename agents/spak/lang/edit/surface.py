@@ -160,7 +160,7 @@ class Surface:
 
     def next(self, node: ast.Next) -> Block:
         """The block of a NEXT."""
-        return self.block(node.start + 1, node.end - 1, node.items, True)
+        return self.block(node.bracket, node.end - 1, node.items, True)
 
     def evaluation(self, node: ast.Evaluation) -> Block:
         """The block of an evaluation."""

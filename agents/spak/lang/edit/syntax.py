@@ -75,7 +75,7 @@ def _operation(words: list[str]) -> Op:
         return SPECIAL[verb][0](rest, verb)
     known = VERBS.get(verb)
     if known is None:
-        hint = did_you_mean(verb, (*VERBS, *SPECIAL)) or "docs/editing.md lists them"
+        hint = did_you_mean(verb, (*VERBS, *SPECIAL)) or "docs/typed-edits.md lists them"
         raise EditRefused("edit.unknown_op", f"there is no operation '{verb[:60]}'", hint)
     takes, named = known.takes.split(), known.named.split()
     given: dict[str, Any] = dict(known.fixed)

@@ -108,14 +108,15 @@ def _starts(surface: Surface) -> list[ast.Start]:
 def add_edge(surface: Surface, op: ops.AddEdge) -> tuple[Op, ...]:
     """Add an edge; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
-    write.check_word(op.trigger, "a trigger")
+    derived = op.trigger.startswith("/")
+    write.check_word(op.trigger.removeprefix("/"), "a trigger")
     write.check_name(op.target, "a task")
     for *_, edge in find.edges(node):
         if edge.trigger == op.trigger:
             hint = "retarget_edge leads it elsewhere"
             raise EditRefused("edit.exists", f"'{op.trigger}' leads to '{edge.target}' already", hint)
     source = f"{op.trigger} -> {op.target}"
-    blocks = [item for item in node.items if isinstance(item, ast.Next)]
+    blocks = [item for item in node.items if isinstance(item, ast.Next) and bool(item.by) == derived]
     if blocks:
         block = surface.next(blocks[-1])
         index = len(block.items) if op.at is None else max(0, min(op.at, len(block.items)))
@@ -124,7 +125,7 @@ def add_edge(surface: Surface, op: ops.AddEdge) -> tuple[Op, ...]:
             return ()  # remove_edge would take the empty NEXT away too
     else:
         block = surface.task(node)
-        surface.insert(block, len(block.items), f"NEXT {{ {source} }}")
+        surface.insert(block, len(block.items), f"NEXT {'BY next_action ' if derived else ''}{{ {source} }}")
     return (ops.RemoveEdge(op.task, op.trigger),)
 
 
@@ -140,7 +141,7 @@ def rename_trigger(surface: Surface, op: ops.RenameTrigger) -> tuple[Op, ...]:
     """Let an edge be taken on another trigger; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     *_, edge = find.edge(node, op.trigger)
-    write.check_word(op.new, "a trigger")
+    write.check_word(op.new.removeprefix("/"), "a trigger")
     if op.new != op.trigger and any(other.trigger == op.new for *_, other in find.edges(node)):
         raise EditRefused("edit.exists", f"there is an edge for '{op.new}' already", "remove it first")
     surface.replace_token(edge.start, op.new)

@@ -104,15 +104,15 @@ def named(what: str, entry: NamedEntry) -> str:
 def _entry(what: str, entry: ToolEntry | ValidatorEntry | NamedEntry, traits: str) -> str:
     summary = escaped(entry.summary)
     summary = summary if summary.endswith(".") else f"{summary}."
-    parts = [f"**{entry.name}** ({what}): {summary}", traits, "\n".join(_members(entry.name, entry.schema))]
+    parts = [f"**{entry.name}** ({what}): {summary}", traits, "\n".join(_members(entry.schema))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _members(entry: str, found: Mapping[str, Any]) -> Iterator[str]:
+def _members(found: Mapping[str, Any]) -> Iterator[str]:
     required = found.get("required", ())
     properties = found.get("properties", {})
     for key in sorted(properties, key=lambda key: key not in required):
-        says = escaped(words.option(entry, key, properties[key]))
+        says = escaped(str(properties[key].get("description", "")))
         needed = " *required*" if key in required else ""
         fits = schema(properties[key])
         about = ". ".join(part for part in (fits, says) if part)

@@ -124,6 +124,8 @@ class _Marker:
                 self.nodes(node.items)
             case ast.Task() | ast.Next() | ast.Evaluation():
                 self.kinds[node.start] = "keyword"
+                if isinstance(node, ast.Next) and node.by:
+                    self.kinds[node.start + 1], self.kinds[node.start + 2] = "keyword", "type"
                 self.nodes(node.items)
             case ast.Step() | ast.Check():
                 self.kinds[node.start], self.kinds[node.start + 3] = "keyword", "type"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,98 +211,3 @@ PARAMETERS: Mapping[str, Word] = {
         'require: ["$1"]',
     ),
 }
-
-OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "Command": {
-        "cmd": "One simple command; text is parsed, never given to a shell.",
-        "expect_exit": "The exit code that passes; signal n counts as 128 + n.",
-        "contains": "Each text must be in standard output or standard error.",
-    },
-    "PyTest": {
-        "paths": "Files, folders or test ids in the workspace.",
-        "keyword": "Only tests that match, as pytest -k.",
-        "marker": "Only tests with the marker, as pytest -m.",
-        "args": "Further options of pytest, such as -x or --maxfail=1.",
-        "plugins": "Installed plug-ins to load; no other is.",
-        "conftest": "false leaves every conftest.py out.",
-        "min_tests": "How many tests must have passed; skipped ones do not count.",
-    },
-    "Linter": {
-        "tool": "The linter to run.",
-        "paths": "Files and folders; ruff reads .py and .pyi, gcc .c.",
-        "select": "Rules of ruff (F, E501), or further warnings of gcc (-Wshadow).",
-        "max_warnings": "More warnings than this fail.",
-        "ignore_noqa": "Comments that silence a finding do not count (ruff).",
-    },
-    "Compliance": {
-        "artifact": "The file to check, relative to the workspace.",
-        "axioms": "The axioms to check it against; without them, those of the SYSTEM_MODEL.",
-    },
-    "Judge": {
-        "artifact": "The file to assess, relative to the workspace.",
-        "rubric": "What it has to meet.",
-    },
-    "CpuProfiler": {
-        "problem": "What is computed: a problem that ships, or the file of one, from the spec's folder.",
-        "binary": "The compiled shared object.",
-        "source": "The source that is shown with the measurement.",
-        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
-        "n": "The size that is timed.",
-        "wall_s": "The time limit of the whole measurement, in seconds.",
-    },
-    "CudaProfiler": {
-        "problem": "Inputs, reference and tolerance; needed on a device.",
-        "source": "The CUDA source file.",
-        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
-        "arch": "Architectures to compile for; a device's own is added.",
-        "n": "The size that is timed.",
-        "block": "Threads of a block, in up to three dimensions.",
-        "rows_per_block": "The grid has n / rows_per_block blocks, rounded up.",
-        "dynamic_shared_bytes": "Bytes of dynamic shared memory.",
-        "flags": "Options of nvcc, such as --use_fast_math.",
-        "device": "auto uses a device if there is one and a problem is named; static only compiles.",
-    },
-    "Metric": {
-        "cmd": "The command that measures: it reads one JSON line and prints one.",
-        "source": "The file that is measured.",
-        "metric": "Which of the printed metrics decides, or cpu_ms or wall_ms of the command.",
-        "unit": "How people read the metric: s, %.",
-        "scale": "Values are compared as integers of 1/scale units.",
-        "constraints": "Bounds that every run of the candidate must keep: at_least, at_most.",
-        "fixed": "Files that must be the same for a candidate and its rivals.",
-        "samples": "Runs a side in a pair; 1 is enough for a metric without noise.",
-        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
-        "wall_s": "Seconds for the whole measurement.",
-    },
-    "tuner": {
-        "tool": "The tool that each candidate calls.",
-        "strategy": "How the next point is chosen.",
-        "args": "Arguments of every call.",
-        "params_key": "The argument that holds the point; empty: each parameter is an argument of its own.",
-        "batch": "Candidates for each plan; the kernel selects the one with the highest score.",
-        "better": "Whether a lower or a higher metric is better.",
-        "starts": "Random points before the strategy begins.",
-        "patience": "Points without progress before climb starts again elsewhere.",
-    },
-    "evolve": {
-        "path": "The file that candidates are written to.",
-        "better": "Whether a lower or a higher metric is better.",
-        "islands": "Islands of the archive; tries come to them in turn.",
-        "population": "Candidates that an island keeps.",
-        "migrate": "Tries after which each island gets the best of the one before it.",
-        "crossover": "In how many of 100 questions a second parent is shown.",
-        "failures": "Failures that a question shows.",
-        "tokens": "The longest answer in tokens; 0 is the backend's own limit.",
-        "block": "Characters of a block.",
-    },
-    "cc": {"lang": "The language of the source.", "compiler": "gcc or clang."},
-    "http_request": {"method": "The method of the request."},
-    "": {"timeout_s": "Seconds; only ever shortens the run's own limit."},
-}
-"""What an option of a validator or proposer, or an argument of a tool, is for where its schema does not say."""
-
-
-def option(entry: str, key: str, schema: Mapping[str, Any]) -> str:
-    """What a member of an entry's schema is for; empty where nobody says."""
-    description = schema.get("description") or OPTIONS.get(entry, {}).get(key) or OPTIONS[""].get(key, "")
-    return str(description)

@@ -2,7 +2,7 @@
 
 Colours are variables that take a page's own (`--surface`, `--text`, ...) where it has them. Everything that a
 colour says is said by a shape, a glyph (glyphs.py) or a word too. Pages take it as
-static/css/generated/graph.css, which `python -m spakweb.editor.write_graph_css` writes.
+static/css/generated/graph.css, which `python -m spakweb.face.editor.write_graph_css` writes.
 """
 
 from __future__ import annotations

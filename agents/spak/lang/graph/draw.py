@@ -118,7 +118,7 @@ def _node(placed: PlacedNode, prefix: str, live: bool, interactive: bool) -> str
     if node.change:
         classes.append(f"d-{node.change}")
     tooltip = _tooltip(placed)
-    buttons = f' role="button" tabindex="0" aria-label="{_attribute(tooltip)}"' if interactive else ""
+    buttons = ' role="button" tabindex="0"' if interactive else ""
     state = f' data-state="{placed.state}"' if placed.state else ""
     file = f' data-file="{_attribute(node.file)}"' if node.file else ""
     parts = [

@@ -42,7 +42,7 @@ class State(StrEnum):
     PAUSED = "paused"
     DONE = "done"
     ALLOWED = "allowed"
-    """Done, after a step failed that was allowed to."""
+    """Done, though its last attempt failed, which it was allowed to."""
     FAILED = "failed"
     REFUSED = "refused"
     CANCELLED = "cancelled"

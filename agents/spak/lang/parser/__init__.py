@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from spak.lang.ast import Agent, Entry, Source, Spec, Start, Task, Tokens
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
 from spak.lang.limits import MAX_BYTES, MAX_DEPTH, MAX_NOTS
 from spak.lang.lookalike import turns
-from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, Tables, can_shift, tables
+from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, can_shift, tables
 from spak.lang.parser.build import Builder
 from spak.lang.parser.lexer import Problem, lex
 
@@ -134,18 +134,9 @@ def _diagnostic(source: Source, problem: Problem) -> Diagnostic:
     return source.diagnostic(severity, code, message, hint, start, end, fix)
 
 
-def hash_by(grammar: Tables, text: str) -> str | None:
-    """The hash of a text's meaning by other tables; None where they do not take it. A rule whose builder this
-    module does not know must not be used."""
-    tokens, problems = lex(text, grammar.words)
-    known = [name if hasattr(Builder, f"on_{name}") else "" for name in grammar.builders]
-    items = None if problems else _run(tokens, Builder(text, tokens), replace(grammar, builders=known))
-    return None if items is None else Spec(tuple(items), Source("", text, tokens)).hash
-
-
-def _run(tokens: Tokens, builder: Builder, grammar: Tables | None = None) -> list[Any] | None:
+def _run(tokens: Tokens, builder: Builder) -> list[Any] | None:
     """The items of the file, or None at the first error."""
-    grammar = grammar or tables()
+    grammar = tables()
     rows, gotos, rules, first_keyword = grammar.rows, grammar.gotos, grammar.rules, grammar.keyword
     name = grammar.words.name
     actions: Any = builder.actions(grammar.builders)

@@ -189,6 +189,9 @@ class Builder:
     def on_next(self, kids: Kids, at: int) -> ast.Next:
         return ast.Next(tuple(kids[2]), kids[0], at)
 
+    def on_next_by(self, kids: Kids, at: int) -> ast.Next:
+        return ast.Next(tuple(kids[4]), kids[0], at, (self.word(kids[1]), self.word(kids[2])))
+
     def on_task(self, kids: Kids, at: int) -> ast.Task:
         return ast.Task(self.word(kids[1]), tuple(kids[3]), kids[0], at)
 

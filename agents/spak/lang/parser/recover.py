@@ -59,7 +59,10 @@ class _Recovery(Layout):
         tokens = Tokens(self.kinds, self.starts, self.ends)
         builder = Builder(self.text, tokens)
         actions: Any = builder.actions(self.grammar.builders)
+        equals = self.number["="]
         while True:
+            if self.kinds[self.at] == equals:
+                self.try_compare()
             action = self.grammar.rows[self.states[-1]].get(self.kind_at(self.at, self.states))
             if action is None:
                 self.mend()
@@ -109,6 +112,17 @@ class _Recovery(Layout):
         if not (self.try_insert() or self.try_delete() or self.try_replace()):
             self.panic()
         self.shifted = 0
+
+    def try_compare(self) -> None:
+        """`=` between two values of a condition is meant as `==`. Asked before what stands left of it is
+        reduced, for then no comparison can follow any more."""
+        equals, compare = self.kinds[self.at], self.number["CMP"]
+        if can_shift(self.states, equals, self.grammar) or not can_shift(self.states, compare, self.grammar):
+            return
+        if self.parses([compare], self.at + 1, ahead=1):
+            start, end = self.starts[self.at], self.ends[self.at]
+            self.report("'=' does not compare: write '=='", start, end, ((start, end, "=="),))
+            self.kinds[self.at] = compare
 
     def try_insert(self) -> bool:
         for name in self.insert_order():

@@ -6,26 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spak.errors import UsageError
-from spak.lang.schema import violations
+from spak import schema_parts as parts
+from spak.proposers.fitting import fit
 from spak.proposers.history import Better
 
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"},
-        "better": {"type": "string", "enum": ["lower", "higher"]},
-        "islands": {"type": "integer", "minimum": 1, "maximum": 16},
-        "population": {"type": "integer", "minimum": 2, "maximum": 64},
-        "migrate": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "crossover": {"type": "integer", "minimum": 0, "maximum": 100},
-        "failures": {"type": "integer", "minimum": 0, "maximum": 8},
-        "tokens": {"type": "integer", "minimum": 16, "maximum": 65536},
-        "block": {"type": "integer", "minimum": 16, "maximum": 65536},
-    },
-    "required": ["path"],
-    "additionalProperties": False,
-}
+SCHEMA = parts.members(
+    ["path"],
+    path={"description": "The file that candidates are written to.", **parts.PATH},
+    better=parts.choice(
+        "Whether a lower or a higher metric is better; as in RULE.", ("lower", "higher"), "lower"
+    ),
+    islands=parts.whole("Islands of the archive; tries come to them in turn.", 1, 16, 2),
+    population=parts.whole("Candidates that an island keeps.", 2, 64, 6),
+    migrate=parts.whole("Tries after which each island gets the best of the one before it.", 1, 1000, 8),
+    crossover=parts.whole("In how many of 100 questions a second parent is shown.", 0, 100, 30),
+    failures=parts.whole("Failures that a question shows.", 0, 8, 3),
+    tokens=parts.whole("The longest answer in tokens; the backend's own limit without it.", 16, 65536),
+    block=parts.whole("Characters of a block.", 16, 65536, 8192),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +31,17 @@ class Options:
     """The options with their defaults."""
 
     path: str
-    """The file that candidates are written to."""
     better: Better = "lower"
     islands: int = 2
     population: int = 6
-    """Candidates that an island keeps."""
     migrate: int = 8
-    """Tries between two migrations."""
     crossover: int = 30
-    """In how many of 100 questions two parents are shown, where there are two."""
     failures: int = 3
-    """Failures that a question shows."""
     tokens: int = 0
-    """The longest answer; 0 is the backend's own limit."""
     block: int = 8192
-    """Characters of a block."""
 
 
 def parse(options: Mapping[str, Any]) -> Options:
     """The options with their defaults. Raises: UsageError `evolve.options`."""
-    found = violations(SCHEMA, options)
-    if found:
-        first = found[0]
-        raise UsageError(
-            "evolve.options",
-            f"options of evolve, {first.path or '/'}: {first.hint}",
-            f"options are {', '.join(SCHEMA['properties'])}",
-        )
+    fit("evolve.options", SCHEMA, options)
     return Options(**options)

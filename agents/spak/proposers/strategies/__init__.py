@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from spak.proposers.strategies import anneal, bayes, climb, portfolio, random_search, surrogate, tpe
+from spak.proposers.strategies import bayes, climb, random_search
 from spak.proposers.strategies.search import Search
 
 Strategy = Callable[[Search], int | None]
 
 STRATEGIES: Mapping[str, Strategy] = {
     "bayes": bayes.draw,
-    "portfolio": portfolio.draw,
-    "surrogate": surrogate.draw,
     "climb": climb.draw,
     "random": random_search.draw,
-    "anneal": anneal.draw,
-    "tpe": tpe.draw,
 }
 
-WITH_PRIOR = ("bayes", "portfolio")
+WITH_PRIOR = ("bayes",)
 """Those that take what an earlier search found."""
 
 __all__ = ["STRATEGIES", "WITH_PRIOR", "Search", "Strategy"]

@@ -1,8 +1,8 @@
 """`bayes`: Bayesian optimisation, a Gaussian process over the choices and expected improvement.
 
-After a few random points, half of `starts`, each draw looks at the pool of `surrogate`, the untried
-neighbours of the best few points and some points drawn evenly, and takes the one of which most improvement is
-expected (Jones, Schonlau and Welch, 1998). The covariance of two points is the mean of two forms:
+After a few random points, half of `starts`, each draw looks at a pool, the untried neighbours of the best few
+points and some points drawn evenly, and takes the one of which most improvement is expected (Jones, Schonlau
+and Welch, 1998). The covariance of two points is the mean of two forms:
 
     whole  falls with every parameter that differs; of numbers the nearer ones count less
     parts  is the mean over the parameters alone: what is known of a choice holds beside all others
@@ -34,8 +34,11 @@ from spak.proposers.effects import PENALTY, Effects, fit
 from spak.proposers.history import Observation
 from spak.proposers.space import Space
 from spak.proposers.strategies.search import Search
-from spak.proposers.strategies.surrogate import TOP, pool_of
 
+TOP = 3
+"""Best points whose neighbours are in the pool."""
+EVEN = 60
+"""Points of the pool that are drawn evenly."""
 LENGTH = 0.5
 """How fast the covariance falls where one parameter differs; twice as fast in the form of parts."""
 NEAR = 0.25
@@ -67,13 +70,23 @@ def draw(search: Search) -> int | None:
         check(search.cancel)
         return model.improvement(number)
 
-    pool = pool_of(search, best[:TOP])
+    pool = _pool(search, best[:TOP])
     return max(pool[: judged(search.space, len(recalled))], key=improvement, default=None)
 
 
 def judged(space: Space, points: int) -> int:
     """How many points of a pool are judged beside a model of so many points."""
     return min(POOL, WORK // (points * (len(space.choices) + points)))
+
+
+def _pool(search: Search, best: Sequence[Observation]) -> list[int]:
+    """Untried points without repeats, in an order that the draw decides, so that ties are broken evenly."""
+    tried = search.tried
+    near = (number for item in best for number in search.neighbours(item.number))
+    even = (search.anywhere() for _ in range(EVEN))
+    pool = sorted({number for number in (*near, *even) if number is not None and number not in tried})
+    search.rng.shuffle(pool)
+    return pool
 
 
 def _by_loss(items: Sequence[Observation]) -> list[Observation]:

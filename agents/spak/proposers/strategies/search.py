@@ -21,8 +21,6 @@ class Search:
     """Oldest first."""
     pending: tuple[int, ...]
     """Points drawn for the same plan before this one."""
-    seed: int
-    turn: int
     starts: int
     """Random points before anything clever, at the start and at each restart."""
     patience: int

@@ -9,10 +9,13 @@ The registers mean what they mean in the public implementation (docs/registers.m
     R0 id, set at BOOT    R1 steps left    R2 opaque, never read    R3 snapshot, JSON without R3 and R4
     R4 error, JSON        R5 tool          R6 OK or FAIL            R7 time of the last commit
 
-A transaction is LOAD, VALIDATE, YIELD where it asks somebody, EXEC and COMMIT. `status` is OK, FAULT,
-ROLLBACK (R0, R5 and R6 are those of the snapshot again and R4 says why) or EXHAUSTED (no step is left).
-Only BOOT and commits move R7, and it never goes back, whatever the clock does. `code` is ours; R4 holds the
-public one: in capitals, without `run.`, with `_` for a dot. Source: seed 001 and its public repository.
+A transaction is LOAD, VALIDATE, EXEC and COMMIT. `status` is OK, FAULT, ROLLBACK (R0, R5 and R6 are those
+of the snapshot again and R4 says why) or EXHAUSTED (no step is left). The beginning and each rollback are
+commits of their own, since a rollback goes back to a commit. Nothing is a YIELD: there it grants more steps,
+and a BUDGET is never raised in a run. Only BOOT and commits move R7, and it never goes back, whatever the
+clock does.
+`code` is ours; R4 holds the public one: in capitals, without `run.`, with `_` for a dot.
+Source: seed 001 and its public repository.
 """
 
 from __future__ import annotations
@@ -52,12 +55,12 @@ class _Machine:
     def __init__(self, budgets: Budgets) -> None:
         self.registers: dict[str, Any] = dict.fromkeys(REGISTERS, "") | {"R1": 0, "R7": 0}
         self.steps = budgets.steps or UNLIMITED
-        self.watched = budgets.steps > 0
         self.saved: dict[str, Any] = {}
 
     def of(self, turn: Turn) -> Iterator[dict[str, Any]]:
         if turn.proposal.kind == Kind.GENESIS:
             yield self.boot(turn)
+            yield self.commit(turn.proposal)
         effect = turn.done
         if effect is not None:
             yield from self.transaction(effect, turn)
@@ -77,26 +80,31 @@ class _Machine:
         record = turn.proposal
         yield self.load(record, effect.name or effect.act)
         yield self.op("VALIDATE", record)
-        if effect.cls == "ask" and self.watched:
-            yield self.op("YIELD", record)
         left = max(self.steps - turn.after.r1.steps, 0)
         yield self.op("EXEC", record, "OK" if left else "EXHAUSTED", R1=left)
         route = turn.first(Kind.ROUTE)
         code = str(route.body.get("code", "")) if route is not None else ""
         if turn.rolled_back:
-            yield self.back("COMMIT", "ROLLBACK", record, code or str((turn.after.r4 or {}).get("code", "")))
+            code = code or str((turn.after.r4 or {}).get("code", ""))
+            yield self.back("COMMIT", "ROLLBACK", record, code, R7=self.moved(record))
+            yield self.commit(record)
             return
         failed = route is not None and route.body.get("signal") in ("fail", "timeout")
         error = self.error(record, code) if failed and code else ""
-        moved = max(self.registers["R7"] + 1, record.at)
-        yield self.op("COMMIT", record, "OK", code, R4=error, R6="FAIL" if failed else "OK", R7=moved)
+        yield self.commit(record, code, R4=error, R6="FAIL" if failed else "OK")
+
+    def commit(self, record: Record, code: str = "", **changes: Any) -> dict[str, Any]:
+        return self.op("COMMIT", record, "OK", code, **changes, R7=self.moved(record))
+
+    def moved(self, record: Record) -> int:
+        return max(int(self.registers["R7"]) + 1, record.at)
 
     def load(self, record: Record, name: str) -> dict[str, Any]:
         self.saved = {register: self.registers[register] for register in SNAPSHOT}
         return self.op("LOAD", record, R3=canon.dumps(self.saved).decode(), R5=name)
 
-    def back(self, op: str, status: str, record: Record, code: str) -> dict[str, Any]:
-        restored = {register: self.saved[register] for register in RESTORED}
+    def back(self, op: str, status: str, record: Record, code: str, **changes: Any) -> dict[str, Any]:
+        restored = changes | {register: self.saved[register] for register in RESTORED}
         return self.op(op, record, status, code, R4=self.error(record, code), **restored)
 
     def exit(self, record: Record, state: State) -> dict[str, Any]:

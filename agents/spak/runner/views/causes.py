@@ -2,7 +2,7 @@
 
 Takes the records of a run in order, or the newest of them; gives a sentence, empty where there is nothing to
 say. `step` knows no record numbers, so that they are found here, from the ledger alone and without a replay:
-the `end` commit holds the cause as data (since semantics 3), the records before it what it rests on.
+the `end` commit holds the cause as data the records before it what it rests on.
 """
 
 from __future__ import annotations
@@ -14,32 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spak import canon
-from spak.kernel import watch
+from spak.kernel import watchdog
 from spak.records import Authority, Kind, Record
 
 TAIL = 1000
 """Records that are read for the cause of an end where reading all of them would take too long."""
 
-REWORDED = {
-    "mend step ": "fix step ",
-    "or mend what the measurement says": "or fix what the measurement reports",
-    "no file is patched here": "it changes no file",
-    "a damaged hunk header": "the header of a hunk is damaged",
-    ": mend it before a commit": ": fix it before a commit",
-    ": mend what it found before a commit": ": fix what it found before a commit",
-}
-"""Words of the kernel that records hold, and those that are shown: a change of the former would change what
-ledgers replay to."""
-
 LISTED = 12
 """Record numbers in a sentence; of more, the first and the last."""
-
-
-def reworded(text: str) -> str:
-    """A knob, a reason or a cause as it is shown."""
-    for recorded, shown in REWORDED.items():
-        text = text.replace(recorded, shown)
-    return text
 
 
 def sentence(records: Iterable[Record]) -> str:
@@ -89,15 +71,16 @@ class Failure(NamedTuple):
 class Trail:
     """Feed it records in order; `sentence` says why the last one is an end. Bounded."""
 
-    deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=watch.MOST))
-    setbacks: deque[Setback] = field(default_factory=lambda: deque(maxlen=watch.MOST))
-    polls: deque[int] = field(default_factory=lambda: deque(maxlen=watch.MOST))
-    failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=watchdog.MOST))
+    setbacks: deque[Setback] = field(default_factory=lambda: deque(maxlen=watchdog.MOST))
+    polls: deque[int] = field(default_factory=lambda: deque(maxlen=watchdog.MOST))
+    failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=watchdog.MOST))
     exits: dict[str, Exit] = field(default_factory=dict)
-    """Of the task that was entered last: its steps whose last exit was not 0, at most watch.MOST."""
+    """Of the task that was entered last: its steps whose last exit was not 0, at most watchdog.MOST."""
     end: Record | None = None
     _permit: Record | None = None
     _act: Record | None = None
+    _routed: int = 0
     _root: str = ""
 
     def feed(self, record: Record) -> None:
@@ -130,7 +113,7 @@ class Trail:
 
     def _route(self, route: Record) -> None:
         permit, act, body = self._permit, self._act, route.body
-        self._act = None
+        self._act, self._routed = None, route.seq
         if act is not None and permit is not None:
             self._exited(permit, act)
             if body.get("signal") in ("fail", "timeout"):
@@ -155,7 +138,7 @@ class Trail:
         name = str(permit.body.get("name", asked))
         key = canon.content_hash(act.body.get("out", "")) if asked == "ask" else act.body.get("key")
         action = canon.content_hash([name, permit.body.get("args", {})])
-        mark = watch.mark(permit.task, action, key if isinstance(key, str) else "", self._root)
+        mark = watchdog.mark(permit.task, action, key if isinstance(key, str) else "", self._root)
         self.deeds.append(Deed(act.seq, name, mark))
 
     def _exited(self, permit: Record, act: Record) -> None:
@@ -163,7 +146,7 @@ class Trail:
         if permit.body.get("act") != "tool" or type(code) is not int:
             return
         self.exits.pop(permit.step, None)
-        if code and len(self.exits) < watch.MOST:
+        if code and len(self.exits) < watchdog.MOST:
             self.exits[permit.step] = Exit(act.seq, code)
 
     # ---- sentences
@@ -172,9 +155,8 @@ class Trail:
         """The sentence about a run that the watchdog ended, with the records that repeat."""
         deeds = list(self.deeds)
         length, times = cause.get("turn"), cause.get("times")
-        if type(length) is not int or type(times) is not int:  # up to semantics 2
-            same = [deed.seq for deed in deeds if deeds and deed.mark == deeds[-1].mark]
-            return _same(deeds[-1].name, same) if same else ""
+        if type(length) is not int or type(times) is not int:
+            return ""
         taken = deeds[-length * times :] if length > 0 else []
         if length == 1 and taken:
             return _same(taken[-1].name, [deed.seq for deed in taken])
@@ -203,7 +185,9 @@ class Trail:
         permit = self._permit
         if permit is None or not cause.get("reason"):
             return ""
-        return f"{cause.get('name') or 'it'} was denied: {cause['reason']}: record {permit.seq}"
+        code = f" [{permit.body.get('code')}]"  # which is shown beside it
+        reason = str(cause["reason"]).replace(code, "")
+        return f"{cause.get('name') or 'it'} was denied: {reason}: record {permit.seq}"
 
     def exit(self, cause: Mapping[str, Any]) -> str:
         """The sentence about a tool that did not end with exit 0."""
@@ -240,6 +224,35 @@ class Trail:
         polls = [*self.polls, deed.seq][-times:]
         return f"step {self.end.step} did not end with exit 0 in {times} polls: records {_listed(polls)}"
 
+    def searched(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about a search that ended without a candidate: what the search says."""
+        act = self._act
+        refusal = None if act is None else act.body.get("refusal")
+        if act is None or not isinstance(refusal, Mapping):
+            return ""
+        return f"{_short(_head(refusal.get('message')))}: record {act.seq}"
+
+    def underived(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about a task whose next move the law left open."""
+        names = cause.get("actions")
+        if self.end is None or not isinstance(names, list):
+            return ""
+        when = f"when TASK {cause.get('task')} ends with {cause.get('signal')}: record {self._routed}"
+        if trouble := cause.get("trouble"):
+            return f"no next_action can be derived {when} ({trouble})"
+        if len(names) == 1:
+            return f"the law derives {names[0]} {when}, and its NEXT does not name it"
+        return f"the law derives {' and '.join(map(str, names)) or 'no next_action'} {when}"
+
+    def sealed(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about sealed checks that do not hold: their record has nothing of what they ask."""
+        act = self._act
+        checks = [] if act is None else act.body.get("checks")
+        if act is None or not isinstance(checks, list):
+            return ""
+        wrong = len(_wrong(checks))
+        return f"{wrong} of {len(checks)} sealed checks do not hold: record {act.seq}"
+
 
 UNREADABLE = "answer"
 """What spak.kernel.step counts answers under that nobody could read."""
@@ -253,11 +266,15 @@ _SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "budget.retries": Trail.failed,
     "run.no_route": Trail.failed,
     "run.success_unmet": Trail.failed,
+    "run.sealed_checks": Trail.sealed,
     "run.unhandled_trigger": Trail.failed,
+    "run.next_action": Trail.underived,
+    "run.unhandled_action": Trail.underived,
 }
 _SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "policy": Trail.denial,
     "patch": Trail.denial,
+    "repair": Trail.searched,
 }
 
 

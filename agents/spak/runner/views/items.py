@@ -14,8 +14,7 @@ from spak import canon
 from spak.kernel.state import Effect
 from spak.ports import Blobs
 from spak.records import Kind, Record
-from spak.runner.blobs import expand
-from spak.runner.perform import prompt_of
+from spak.runner.blobs import expand, prompt_of
 from spak.runner.views.turns import Turn, turns
 
 

@@ -14,7 +14,8 @@ from spak.errors import LedgerError
 from spak.ports import Blobs
 from spak.records import Kind, Record
 from spak.runner.blobs import expand
-from spak.runner.views import causes
+from spak.runner.views import causes, own_tests
+from spak.runner.views.run_json import OWN_TESTS
 
 _NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 """Characters that XML cannot hold. Source: XML 1.0, section 2.2."""
@@ -33,11 +34,12 @@ def junit(name: str, records: Iterable[Record], url: str = "", blobs: Blobs | No
     visits: list[tuple[str, int, str, str]] = []
     many: Counter[str] = Counter()
     began = last = first = 0
-    trail, out = causes.Trail(), ""
+    trail, out, apart = causes.Trail(), "", dict[str, Any]()
     for record in records:
         first = first or record.at
         began, last = began or record.at, record.at
         trail.feed(record)
+        own_tests.feed(apart, record)
         if record.kind == Kind.ACT and "out" in record.body:
             out = _last_lines(record.body["out"], blobs)
         if record.kind == Kind.ROUTE and record.body.get("signal"):
@@ -63,13 +65,20 @@ def junit(name: str, records: Iterable[Record], url: str = "", blobs: Blobs | No
     errors = int(state not in ("succeeded", "failed"))
     about = "\n".join(filter(None, (codes or state, cause, url)))
     whole = element("error" if errors else "failure", state, about)
-    cases.append(testcase(name, "the run", last - first, (output(url) if url else "") if good else whole))
+    said = "\n".join(filter(None, (_by_own_tests(apart), url)))
+    cases.append(testcase(name, "the run", last - first, (output(said) if said else "") if good else whole))
     head = (
         f'<testsuite name={attr(name)} tests="{len(cases)}" failures="{failures}" errors="{errors}" '
         f'time="{(last - first) / 1000:.3f}">'
     )
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", head, *cases]
     return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
+
+
+def _by_own_tests(apart: Mapping[str, Any]) -> str:
+    """What to say of a success whose check fails without paths that the run changed."""
+    paths = own_tests.known(apart)
+    return f"{OWN_TESTS}: its check fails without {own_tests.named(paths)}" if paths else ""
 
 
 def _why(trail: causes.Trail, code: str, out: str) -> str:

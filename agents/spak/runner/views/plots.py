@@ -95,9 +95,20 @@ def plot(rows: Sequence[Attempted], first: float | None) -> str:
         '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
         '<span class="fail">× failed</span>; the line is the best so far; '
         f"{'milliseconds of CPU time' if unit == 'ms' else escape(unit) or 'the metric'}"
-        f"{', log scale' if scale.is_log else ''}</p>"
+        f"{', log scale' if scale.is_log else ''}{_why_uneven(rows)}</p>"
     )
     return "\n".join(parts)
+
+
+def _why_uneven(rows: Sequence[Attempted]) -> str:
+    """Why the line of the best goes up and down, where it does."""
+    best = [row.shown for row in rows if row.outcome == "improved" and row.shown is not None]
+    if best in (sorted(best), sorted(best, reverse=True)):
+        return ""
+    return (
+        ". The line need not be even: a candidate becomes the best where it wins in pairs, measured in turn with "
+        "the best before it; figures of different moments differ with the load of the machine"
+    )
 
 
 def parallel(rows: Sequence[Attempted], best: Attempted | None = None) -> str:

@@ -170,6 +170,17 @@ def judges(record: Record) -> bool:
     )
 
 
+def judged_roots(records: Iterable[Record], first: str) -> frozenset[str]:
+    """The roots of the workspace, of a run that began with `first`, that a validator or a condition saw."""
+    found, now = set(), first
+    for record in records:
+        root = record.body.get("r3")
+        now = root if isinstance(root, str) else now
+        if judges(record):
+            found.add(now)
+    return frozenset(found)
+
+
 def share(part: int, whole: int) -> float | None:
     """A part of a whole, from 0 to 1; None where the whole is 0."""
     return part / whole if whole else None

@@ -15,6 +15,7 @@ from html import escape
 from typing import Any
 
 from spak.runner.history import Attempted, best_of
+from spak.runner.views.own_tests import named
 from spak.runner.views.plots import parallel, plot
 from spak.runner.views.quality import Quality
 from spak.runner.views.run_json import View
@@ -59,6 +60,8 @@ class Proof:
     records: int
     head: str
     summary: str
+    unreplayed: str = ""
+    """Why it was not replayed; empty where it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def report(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.word)}</p>",
+        *([f"<p>Its check fails without {escape(named(view.by_own_tests))}.</p>"] * bool(view.by_own_tests)),
         _headline(view),
         *(["<h2>The metric over the candidates</h2>", plot(rows, baseline(view.metrics))] if rows else []),
         *(
@@ -183,12 +187,16 @@ def _headline(view: View) -> str:
     )
 
 
+def _replay(proof: Proof) -> str:
+    return proof.unreplayed or ("equal" if proof.replay_equal else "DIFFERENT")
+
+
 def _proofs(view: View, proof: Proof, facts: Facts) -> dict[str, str]:
     found = {
         "stopped": facts.stopped,
         "winner": facts.winner,
         "ledger": f"{proof.records} records, {'verified' if proof.ledger_ok else 'NOT whole'}, head {proof.head}",
-        "replay": ("equal" if proof.replay_equal else "DIFFERENT") + f", summary {proof.summary}",
+        "replay": f"{_replay(proof)}, summary {proof.summary}",
     }
     bound, reached = facts.evidence.get("bound_ns"), facts.evidence.get("bound_ppm")
     if isinstance(bound, int) and isinstance(reached, int):

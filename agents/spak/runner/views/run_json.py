@@ -15,7 +15,6 @@ from spak.kernel.state import State, registers
 from spak.policy.approval import action_hash
 from spak.ports import Prompt
 from spak.program import Budgets
-from spak.runner.views.causes import reworded
 
 UNCHECKED = "completed, unchecked"
 """The word for a run that succeeded though nothing checked its result."""
@@ -46,8 +45,8 @@ class View:
     """Whether anything checked the result; None where nobody looked. No document has it."""
     applies: bool = False
     """Whether it changed files of a folder that it was copied from. No document has it."""
-    by_own_tests: bool = False
-    """Whether a check failed on the files of the beginning with the ordinary changes alone."""
+    by_own_tests: tuple[str, ...] = ()
+    """The paths without which a check fails that passed (spak.runner.views.own_tests)."""
 
     @property
     def word(self) -> str:
@@ -99,7 +98,6 @@ def view(
         waiting=waiting(state, prompt),
         refusal=refusal(state, cause),
         registers=registers(state, budgets),
-        by_own_tests=by_own_tests(state),
     )
 
 
@@ -202,8 +200,13 @@ def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
         "id": effect.id,
     }
     if prompt is not None:
-        found |= {"role": prompt.role, "prompt": prompt.text}
+        found |= {"role": prompt.role, "prompt": prompt.text, "items": outline(prompt)}
     return found
+
+
+def outline(prompt: Prompt) -> list[dict[str, Any]]:
+    """The items of a prompt in order, by name and length: with its text they say where each begins."""
+    return [{"name": item["name"], "chars": len(item["text"])} for item in prompt.items]
 
 
 def refusal(state: State, cause: str = "") -> dict[str, Any] | None:
@@ -215,9 +218,9 @@ def refusal(state: State, cause: str = "") -> dict[str, Any] | None:
     return {
         "state": state.status,
         "codes": list(r7.codes),
-        "cause": reworded(cause),
+        "cause": cause,
         "evidence": list(r7.evidence),
-        "knob": reworded(r7.knob),
+        "knob": r7.knob,
         "error": state.r4,
     }
 
@@ -243,7 +246,7 @@ def context(view_: View, state: State, last_tool_output: str = "") -> dict[str, 
         "task_state": "READY" if state.status == "new" else TASK_STATES[view_.state],
         "state": view_.state,
         "checked": view_.checked,
-        **({"by_own_tests": True} if view_.by_own_tests else {}),
+        **({"by_own_tests": view_.by_own_tests} if view_.by_own_tests else {}),
         "task": state.r0.task,
         "step_pointer": state.r0.step,
         "attempt": state.r0.attempt,

@@ -1,8 +1,8 @@
 """What external predicates say: rows about the workspace's code, for guards that a policy may switch on.
 
-Takes a question of the policy (`spak.datalog.externals.Request`) and the workspace; gives every row that fits
-its inputs. Files are read and never run. Everything is bounded (files, bytes, rows); a tree beyond a bound
-is an error and no shorter answer, so that whoever asked denies.
+Each is a Predicate (spak.ports.predicates), asked by spak.tools.observe.predicates. Files are read and never
+run. Everything is bounded (files, bytes, rows); a tree beyond a bound is an error and no shorter answer, so
+that whoever asked denies.
 
     dependency_link(Caller, Callee, Import)   Python's imports and C's includes of files of the workspace
     test_coverage(File)                       whether tests reach a file
@@ -29,17 +29,19 @@ import re
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from spak import canon
 from spak.cancel import Cancel, check
-from spak.datalog.externals import Request
+from spak.datalog.values import Value
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.files.walk import Entry, walk
+from spak.ports.predicates import Look, Predicate, PredicateEntry
 
 Row = tuple[Any, ...]
 
@@ -50,6 +52,7 @@ MAX_LINKS = 20_000
 MAX_TEXT = 65_536
 MAX_REPORT = 16 << 20
 MAX_DEPTH = 64
+TIMEOUT_S = 300.0
 
 _PYTHON = (".py", ".pyi")
 _C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh")
@@ -155,14 +158,13 @@ class Tree:
         return ""
 
 
-def dependency_link(request: Request, tree: Callable[[], Tree]) -> list[Row]:
-    """Which file depends on which."""
-    return [*tree().links()]
+def _dependency_link(args: Sequence[Value | None], look: Look) -> Iterable[Row]:
+    return _tree(look).links()
 
 
-def test_coverage(request: Request, tree: Callable[[], Tree]) -> list[Row]:
-    """The files that tests reach, by `coverage.json` where there is one."""
-    seen = tree()
+def _test_coverage(args: Sequence[Value | None], look: Look) -> Iterable[Row]:
+    """By `coverage.json` where there is one."""
+    seen = _tree(look)
     try:
         report = beneath.read_beneath(seen.root, "coverage.json", MAX_REPORT)
     except UsageError:
@@ -170,55 +172,55 @@ def test_coverage(request: Request, tree: Callable[[], Tree]) -> list[Row]:
     return [(path,) for path in sorted(seen.covered(report))]
 
 
-def entropy(request: Request, tree: Callable[[], Tree]) -> list[Row]:
-    """The bits of entropy of a text."""
-    text = request.args[0]
+def _entropy(args: Sequence[Value | None], look: Look) -> Iterable[Row]:
+    text = args[0]
     if not isinstance(text, str):
-        raise _unknown(request)
+        raise UsageError("world.unknown", "entropy is of texts", "ask for that of a text")
     return [(text, bits(text))]
 
 
-EXTERNALS: Mapping[tuple[str, int], Callable[[Request, Callable[[], Tree]], list[Row]]] = {
-    ("dependency_link", 3): dependency_link,
-    ("test_coverage", 1): test_coverage,
-    ("entropy", 2): entropy,
-}
-"""What can be asked, by predicate and number of columns."""
+def _tree(look: Look) -> Tree:
+    """The workspace's sources, read once in a look. Raises: UsageError `world.too_large`; OSError."""
+    if "tree" not in look.shared:
+        look.shared["tree"] = Tree.of(look.root, look.cancel)
+    tree: Tree = look.shared["tree"]
+    return tree
 
 
-def answers(requests: list[Request], root: Path, cancel: Cancel | None = None) -> list[list[Row]]:
-    """The rows of each question, in their order; the tree is read once, and only if a question needs it.
+@dataclass(slots=True)
+class OfCode:
+    """A Predicate about the workspace's code."""
 
-    Raises: UsageError `world.unknown` for a predicate that nobody here answers, `world.too_large`; Cancelled.
-    """
-    made: list[Tree] = []
+    entry: PredicateEntry
+    answer: Callable[[Sequence[Value | None], Look], Iterable[Row]]
 
-    def tree() -> Tree:
-        if not made:
-            made.append(Tree.of(root, cancel))
-        return made[0]
-
-    found = []
-    for request in requests:
-        answer = EXTERNALS.get(request.key)
-        if answer is None:
-            raise _unknown(request)
-        found.append([row for row in answer(request, tree) if _fits(row, request)])
-    return found
+    def rows(self, args: Sequence[Value | None], look: Look) -> Iterable[Row]:
+        return self.answer(args, look)
 
 
-def knowing(root: Path) -> Callable[[list[Request]], list[list[Row]]]:
-    """`answers` about one workspace, for whoever asks a policy by hand. Raises: UsageError `world.*`."""
+def _of(
+    name: str, summary: str, columns: str, modes: str, answer: Callable[..., Iterable[Row]]
+) -> tuple[str, OfCode]:
+    entry = PredicateEntry(
+        name, 1, summary, tuple(columns.split()), tuple(modes.split()), MAX_LINKS, TIMEOUT_S
+    )
+    return name, OfCode(entry, answer)
 
-    def answer(requests: list[Request]) -> list[list[Row]]:
-        try:
-            return answers(requests, root)
-        except OSError as error:
-            raise UsageError(
-                "world.unreadable", f"{root}: {error.strerror}", "fix its permissions"
-            ) from error
 
-    return answer
+PREDICATES: Mapping[str, Predicate] = dict(
+    (
+        _of(
+            "dependency_link",
+            "Which file depends on which, and by which words.",
+            "Caller Callee Import",
+            " ".join(map("".join, product("-+", repeat=3))),
+            _dependency_link,
+        ),
+        _of("test_coverage", "The files that tests reach.", "File", "+ -", _test_coverage),
+        _of("entropy", "The bits of entropy of a text.", "Text Score", "+-", _entropy),
+    )
+)
+"""What can be asked, by name."""
 
 
 def bits(text: str) -> float:
@@ -228,10 +230,6 @@ def bits(text: str) -> float:
         return 0.0
     shares = [count / len(text) for _, count in sorted(Counter(text).items())]
     return round(abs(math.fsum(share * math.log2(share) for share in shares)), 3)
-
-
-def _fits(row: Row, request: Request) -> bool:
-    return all(asked is None or asked == value for asked, value in zip(request.args, row, strict=True))
 
 
 def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
@@ -348,12 +346,6 @@ def _ran(report: bytes | None) -> set[str]:
 def _cannot_be_read(why: str) -> UsageError:
     return UsageError(
         "world.unreadable", f"a part of the workspace can not be read: {why}", "fix its permissions"
-    )
-
-
-def _unknown(request: Request) -> UsageError:
-    return UsageError(
-        "world.unknown", f"nobody answers {request}", "specs/policy/README.md lists what can be"
     )
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from spak import data
-from spak.kernel import metric_decision
+from spak.kernel.metric import decision as metric_decision
 from spak.validators import cuda_driver, pairs
 
 FOLDER = "sandbox/gpu/selftest"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from runs_kit import tables
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import Team, User
-from spakweb.worker import queue
+from spakweb.ground.teams.models import Team, User
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import queue
 
 
 @pytest.fixture

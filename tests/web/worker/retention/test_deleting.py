@@ -13,20 +13,21 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from api_table import ROWS as API
 from retention_kit import asking, ended, erased, files, page
 from runs_kit import member
 from spak.errors import LedgerError
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.ledger import workspaces
-from spakweb.ledger.projection import Projection
-from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import actions
-from spakweb.runs.models import Run, State
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import Role, Team, User
-from spakweb.worker import execute, open_run, retention
-from spakweb.worker.held_run import HeldRun
+from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Role, Team, User
+from spakweb.store.ledger import workspaces
+from spakweb.store.ledger.projection import Projection
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import actions
+from spakweb.work.teams.actions import create_team
+from spakweb.work.worker import execute, open_run, retention
+from spakweb.work.worker.held_run import HeldRun
 
 # ---- deleting
 
@@ -161,9 +162,9 @@ def test_a_worker_that_held_it_brings_nothing_back(user: User, team: Team) -> No
 
 
 PARTS = (
-    ("spak-run-head", {}), ("spak-run-live", {}), ("spak-run-record", {"seq": 0}), ("spak-run-fork", {}),
+    ("spak-run-head", {}), ("spak-run-record", {"seq": 0}), ("spak-run-fork", {}),
     ("spak-run-prompt", {"seq": 3}), ("spak-run-export", {}), ("spak-run-log", {}), ("spak-run-report", {}),
-    ("spak-run-files", {}), ("spak-run-artifact", {"name": "0/word.txt"}),
+    ("spak-run-artifact", {"name": "0/word.txt"}),
 )  # fmt: skip
 
 
@@ -176,7 +177,7 @@ def test_its_address_says_what_it_was_and_nothing_else_is_had(user: User, team: 
         text = shown.content.decode()
         assert shown.status_code == 410 and "This run was deleted" in text
         assert head in text and f"{count} records" in text and "by alice" in text
-        asked = page(user, "spak-run", run, accept="application/json")
+        asked = page(user, "spak-api-run", run)
         told = json.loads(asked.content)
         assert (asked.status_code, told["code"]) == (410, "web.run_deleted")
         assert (told["tombstone"]["count"], told["tombstone"]["head"]) == (count, head)
@@ -200,11 +201,27 @@ def test_lists_show_it_only_when_asked(user: User, team: Team) -> None:
     here, gone = (client.get(address, given).content.decode() for given in ({}, {"deleted": "1"}))
     assert other.key in here and run.key not in here
     assert run.key in gone and other.key not in gone and "by alice" in gone
-    program = reverse("spak-team-runs", args=[team.slug])
+    program = reverse("spak-api-runs", args=[team.slug])
     found = [client.get(program, given).json()["runs"] for given in ({}, {"deleted": "1"})]
     assert [[one["key"] for one in runs] for runs in found] == [[other.key], [run.key]]
-    assert "deleted_at" not in found[0][0] and found[1][0]["head"] == run.head and found[1][0]["deleted_at"]
+    assert found[0][0]["deleted_at"] is None
+    assert found[1][0]["head"] == run.head and found[1][0]["deleted_at"]
     assert client.get(reverse("spak-team-home", args=[team.slug])).status_code == 200
     assert DatabaseLedgers().runs() == [other.key]
     with pytest.raises(LedgerError, match="was deleted"):
         DatabaseLedgers().reader(run.key)
+
+
+def test_every_address_of_the_api_says_that_it_was_deleted(user: User, team: Team) -> None:
+    """Programs that read its records on, or wait for it, end."""
+    run = ended(user, team)
+    actions.delete(user, run)
+    client = Client(headers={"Accept": "application/json"})
+    client.force_login(user)
+    parts = {"team": team.slug, "run": run.key}
+    asked = [row for row in API if "run" in row.parts and set(row.parts) <= parts.keys()]
+    assert {"spak-api-run", "spak-api-records", "spak-api-branches"} <= {row.name for row in asked}
+    for row in asked:
+        address = reverse(row.name, kwargs={part: parts[part] for part in row.parts})
+        answer = client.generic(row.method, address, json.dumps(row.body or {}), row.kind)
+        assert (answer.status_code, answer.json()["code"]) == (410, "web.run_deleted"), row

@@ -17,18 +17,19 @@ from django.urls import reverse
 
 from retention_kit import aged, asking, ended, erased, files, page
 from spak import canon
-from spakweb import appendonly, clock
-from spakweb.audit.models import Event
-from spakweb.errors import Refused
-from spakweb.home import backup
-from spakweb.ledger import blobs
-from spakweb.ledger.blobs import StoredBlobs, name_of, unleased
-from spakweb.runs import actions
-from spakweb.runs.models import Run, RunBlob, RunRecord
-from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import keep_runs
-from spakweb.teams.models import Team, User
-from spakweb.worker import execute, retention, tasks
+from spakweb.ground import clock
+from spakweb.ground.audit.models import Event
+from spakweb.ground.database import appendonly
+from spakweb.ground.errors import Refused
+from spakweb.ground.teams.models import Team, User
+from spakweb.store.ledger import blobs
+from spakweb.store.ledger.blobs import StoredBlobs, name_of, unleased
+from spakweb.store.runs.models import Run, RunBlob, RunRecord
+from spakweb.work.operate import backup
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
+from spakweb.work.teams.actions import keep_runs
+from spakweb.work.worker import execute, retention, tasks
 
 # ---- retention
 
@@ -269,7 +270,7 @@ def test_the_store_is_looked_after_as_before(user: User, team: Team, tmp_path: P
         retention.erase(run)
     from django.core.files.base import ContentFile
 
-    from spakweb.ledger import export
+    from spakweb.store.ledger import export
 
     with pytest.raises(Refused, match="was deleted"):
         export.bring(user, team, ContentFile(lines), len(lines))

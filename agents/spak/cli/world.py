@@ -1,0 +1,306 @@
+"""`spak world index|symbols|impact|tests|map|why|search`: questions about a folder of code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError
+
+if TYPE_CHECKING:
+    from spak.world.ask import Covers, Model
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+def command() -> None:
+    """Ask what a code base defines, what depends on what, and which tests a change needs."""
+
+
+def _folder(function: F) -> F:
+    return click.option(
+        "--workspace", "folder", type=click.Path(path_type=Path), default=Path(), show_default=True,
+        help="The folder of the code.",
+    )(function)  # fmt: skip
+
+
+def _most(function: F) -> F:
+    return click.option(
+        "--most",
+        type=click.IntRange(1, 1_000_000),
+        default=200,
+        show_default=True,
+        help="How many lines are shown.",
+    )(function)
+
+
+@command.command("index")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@common.json_option
+def index_command(folder: Path, as_json: bool) -> int:
+    """Read what changed in FOLDER since the last time. Every other question does so first."""
+    with _model(folder) as (model, report):
+        covers = model.covers()
+        counts = {
+            table: model.store.rows(f"SELECT count(*) FROM {table} WHERE tree = ?", [model.tree])[0][0]
+            for table in ("link", "site")
+        }
+    done = {key: getattr(report, key) for key in ("files", "read", "parsed", "linked", "removed")}
+    if as_json:
+        common.emit(
+            {**done, "links": counts["link"], "unresolved": counts["site"], "covers": covers.to_json()}
+        )
+    else:
+        common.out(
+            f"{report.files} files, {report.read} read, {report.parsed} parsed, {report.linked} linked:"
+            f" {counts['link']} links, {counts['site']} places that could not be followed"
+        )
+        _covers(covers)
+    return 0
+
+
+@command.command("symbols")
+@click.argument("words", metavar="[PATH|NAME|PATH#NAME]", default="")
+@_folder
+@_most
+@common.json_option
+def symbols_command(words: str, folder: Path, most: int, as_json: bool) -> int:
+    """List the symbols of a file or folder, or those with a name."""
+    with _model(folder) as (model, _):
+        found = model.target(words) if words else model.symbols()
+        covers = model.covers()
+    if as_json:
+        shown = [
+            {
+                "symbol": item.id, "kind": item.kind, "visibility": item.visibility, "path": item.path,
+                "line": item.line, "end_line": item.end, "signature": item.signature,
+            }
+            for item in found
+        ]  # fmt: skip
+        common.emit({"symbols": shown, "covers": covers.to_json()})
+        return 0
+    for item in found[:most]:
+        common.out(
+            f"{item.path}:{item.line}  {item.kind} {item.qual}"
+            + (item.signature if item.kind == "function" else "")
+        )
+    _rest(len(found), most)
+    _covers(covers)
+    return 0
+
+
+@command.command("impact")
+@click.argument("target", metavar="PATH#SYMBOL|PATH|NAME")
+@_folder
+@_most
+@common.json_option
+def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
+    """List what depends on TARGET, directly or through others, nearest first."""
+    with _model(folder) as (model, _):
+        targets = model.target(target)
+        reach = model.impact(targets)
+        names = [item.qual.rpartition(".")[2] for item in targets if item.qual]
+        sites = model.unresolved(names)
+        tests = [item.symbol for item in reach if model.is_test(item.symbol)]
+        covers = model.covers(len(sites))
+    if as_json:
+        common.emit(
+            {
+                "target": [item.id for item in targets],
+                "impacted": [
+                    {
+                        "symbol": item.symbol,
+                        "path": item.path,
+                        "line": item.line,
+                        "how": item.how,
+                        "via": item.via,
+                    }
+                    for item in reach
+                ],
+                "tests": tests,
+                "may": [{"symbol": caller, "name": name, "line": line} for caller, name, line in sites],
+                "covers": covers.to_json(),
+            }
+        )
+        return 0
+    for item in reach[:most]:
+        common.out(f"{item.path}:{item.line}  {_short(item.symbol)}  /{item.how} {_short(item.via)}")
+    _rest(len(reach), most)
+    for caller, name, line in sites[:20]:
+        common.out(f"may: {caller.partition(':')[2].partition('#')[0]}:{line}  {_short(caller)} names {name}")
+    common.say(f"{len(reach)} symbols, {len(tests)} of them tests")
+    _covers(covers)
+    return 0
+
+
+@command.command("why")
+@click.argument("caller", metavar="PATH#CALLER")
+@click.argument("callee", metavar="PATH#CALLEE")
+@_folder
+@common.json_option
+def why_command(caller: str, callee: str, folder: Path, as_json: bool) -> int:
+    """Show why CALLER depends on CALLEE: file, line and rule, derived again from the facts. Exit 1 if it
+    does not."""
+    with _model(folder) as (model, _):
+        pairs = [(one.id, other.id) for one in model.target(caller) for other in model.target(callee)]
+        found = [(*pair, *edge) for pair in pairs for edge in model.replayed(*pair)]
+        covers = model.covers()
+    if as_json:
+        edges = [
+            {
+                "caller": one, "callee": other, "how": how, "role": role,
+                "path": one.partition(":")[2].partition("#")[0], "lines": list(lines), "rule": RULES[how],
+            }
+            for one, other, how, role, lines in found
+        ]  # fmt: skip
+        common.emit({"edges": edges, "covers": covers.to_json()})
+        return 0 if found else 1
+    for one, other, how, role, lines in found:
+        where = one.partition(":")[2].partition("#")[0]
+        common.out(f"{where}:{lines[0]}  {_short(one)} {role} {_short(other)}: /{how}, {RULES[how]}")
+    if not found:
+        common.say(f"{caller} does not depend on {callee} directly, as far as is known")
+    _covers(covers)
+    return 0 if found else 1
+
+
+@command.command("tests")
+@click.argument("target", metavar="PATH#SYMBOL|PATH|NAME")
+@_folder
+@common.json_option
+def tests_command(target: str, folder: Path, as_json: bool) -> int:
+    """List the tests that a change of TARGET needs, and the rule that chose them."""
+    from spak.world import rank
+
+    with _model(folder) as (model, _):
+        targets = model.target(target)
+        chosen = rank.tests(model, targets)
+        sites = model.unresolved(item.qual.rpartition(".")[2] for item in targets)
+        covers = model.covers(len(sites))
+    if as_json:
+        ids = [item.id for item in targets]
+        common.emit({"target": ids, "rule": chosen.rule, "tests": chosen.tests, "covers": covers.to_json()})
+        return 0
+    for test in chosen.tests:
+        common.out(_node(test))
+    common.say(f"{len(chosen.tests)} tests, chosen by the rule {chosen.rule}")
+    _covers(covers)
+    return 0
+
+
+@command.command("map")
+@click.argument("targets", nargs=-1, metavar="[PATH#SYMBOL|PATH|NAME]...")
+@click.option("--tokens", type=click.IntRange(20, 1_000_000), default=1000, show_default=True,
+              help="How long the map may be.")  # fmt: skip
+@_folder
+@common.json_option
+def map_command(targets: tuple[str, ...], tokens: int, folder: Path, as_json: bool) -> int:
+    """Print the signatures that matter most, or matter most to the targets, as many as fit."""
+    from spak.world import rank
+
+    with _model(folder) as (model, _):
+        starts = [symbol for target in targets for symbol in model.target(target)]
+        found = rank.overview(model, starts, tokens)
+        covers = model.covers()
+    if as_json:
+        files = {path: [rank.line(item).strip() for item in items] for path, items in sorted(found.items())}
+        common.emit({"files": files, "covers": covers.to_json()})
+        return 0
+    for path, items in sorted(found.items()):
+        common.out(f"{path}:")
+        for item in items:
+            common.out(rank.line(item))
+    _covers(covers)
+    return 0
+
+
+@command.command("search")
+@click.argument("pattern")
+@click.argument("where", metavar="[PATH]", default=".")
+@click.option("--language", default="", help="The language of the pattern; without it each file's own.")
+@_folder
+@common.json_option
+def search_command(pattern: str, where: str, language: str, folder: Path, as_json: bool) -> int:
+    """Find code by a pattern of its syntax tree, such as 'try: $$$A except: $$$B'. Exit 1 without a match."""
+    from spak.world.search import search
+
+    if not folder.is_dir():
+        raise UsageError("usage.workspace", f"{folder} is not a folder", "name an existing one")
+    found = search(folder, pattern, language, where)
+    if as_json:
+        rows = [
+            {
+                "path": item.path,
+                "line": item.line,
+                "end_line": item.end,
+                "text": item.text,
+                "names": item.names,
+            }
+            for item in found.matches
+        ]
+        common.emit(
+            {"matches": rows, "cut": found.cut, "covers": {"files": found.files, "unknown": found.unknown}}
+        )
+    else:
+        for item in found.matches:
+            common.out(f"{item.path}:{item.line}-{item.end}  {' '.join(item.text.split())[:120]}")
+        more = ", and there are more" if found.cut else ""
+        common.say(f"{len(found.matches)} matches in {found.files} files{more}; {found.unknown} not parsed")
+    return 0 if found.matches else 1
+
+
+RULES = {
+    "scope": "the name is bound in a scope around it",
+    "import": "the name comes through an import",
+    "self": "the first parameter of a method is an instance of its class",
+    "super": "the next class in the order of the bases has the name",
+    "type": "a declared type, or the class that was called, says what it is",
+}
+"""What each way of finding an edge rests on."""
+
+
+@contextmanager
+def _model(folder: Path) -> Iterator[tuple[Model, Any]]:
+    """The model of a folder, up to date. Raises: UsageError `usage.workspace`, `world.*`."""
+    from spak.paths import OURS
+    from spak.world.ask import Model
+    from spak.world.index import update
+    from spak.world.store import Store
+
+    if not folder.is_dir():
+        raise UsageError("usage.workspace", f"{folder} is not a folder", "name an existing one")
+    store = Store(folder / OURS / "code.sqlite")
+    try:
+        report = update(store, folder)
+        yield Model(store, folder), report
+    finally:
+        store.close()
+
+
+def _node(test: str) -> str:
+    """A test as pytest names it."""
+    path, _, qual = test.partition(":")[2].partition("#")
+    return f"{path}::{qual.replace('.', '::')}"
+
+
+def _short(symbol: str) -> str:
+    return symbol.partition("#")[2] or symbol.partition(":")[2]
+
+
+def _rest(count: int, most: int) -> None:
+    if count > most:
+        common.say(f"{count - most} more; --most shows them")
+
+
+def _covers(covers: Covers) -> None:
+    common.say(
+        f"covers: {covers.indexed} files indexed, {covers.stale} stale,"
+        f" {covers.unparsed} with parts that do not parse, {covers.unknown} known by name only,"
+        f" {covers.unresolved} unresolved places in reach"
+    )

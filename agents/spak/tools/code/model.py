@@ -1,0 +1,139 @@
+"""`find_symbol`, `references` and `impact`: what the workspace's code defines, and what depends on what.
+
+The answers are those of `spak world` (docs/world.md), each with what it covers; `path` narrows them to a file
+or folder. The index is a file beside the workspace, a cache that goes with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spak import canon, paths
+from spak import schema_parts as parts
+from spak.lang.catalog import ToolEntry
+from spak.ports import Call, ToolResult
+from spak.tools import results
+
+if TYPE_CHECKING:
+    from spak.world.ask import Model
+
+MOST = 500
+INDEX = "code.sqlite"
+Within = Callable[[str], bool]
+
+
+def _entry(name: str, summary: str) -> ToolEntry:
+    return ToolEntry(
+        name=name,
+        version=1,
+        summary=summary,
+        schema=parts.members(
+            ["symbol"],
+            symbol=parts.text("`PATH#NAME`, a path, or a name.", 1024),
+            path=parts.path(default="."),
+        ),
+        effect="pure",
+        sandboxed=False,
+        writes=False,
+        idempotent=True,
+        arguments={"symbol": "text", "path": "reads=."},
+    )
+
+
+class FindSymbol:
+    """The tool `find_symbol`."""
+
+    entry = _entry("find_symbol", "Lists symbols of the workspace's code with lines and signatures, as JSON.")
+
+    def run(self, call: Call) -> ToolResult:
+        """Exit 0; 1 for a symbol that is not there."""
+        return results.guarded(lambda call: _answer(call, _found), call)
+
+
+class References:
+    """The tool `references`."""
+
+    entry = _entry("references", "Lists the places of the workspace's code that refer to a symbol, as JSON.")
+
+    def run(self, call: Call) -> ToolResult:
+        """Exit 0; 1 for a symbol that is not there."""
+        return results.guarded(lambda call: _answer(call, _references), call)
+
+
+class Impact:
+    """The tool `impact`."""
+
+    entry = _entry(
+        "impact", "Lists what depends on a symbol, directly or not, and the tests among it, as JSON."
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        """Exit 0; 1 for a symbol that is not there."""
+        return results.guarded(lambda call: _answer(call, _impact), call)
+
+
+def _answer(call: Call, question: Callable[[Model, str, Within], Mapping[str, Any]]) -> ToolResult:
+    from spak.world.ask import Model
+    from spak.world.index import update
+    from spak.world.store import Store
+
+    top = "/".join(paths.normalise(str(call.args.get("path", "."))))
+
+    def within(symbol: str) -> bool:
+        path = symbol.partition("#")[0].partition(":")[2]
+        return top in ("", path) or path.startswith(f"{top}/")
+
+    store = Store(call.workspace.parent / INDEX)
+    try:
+        update(store, call.workspace, call.cancel)
+        shown = question(Model(store, call.workspace), str(call.args["symbol"]), within)
+    finally:
+        store.close()
+    return results.done(canon.dumps(shown) + b"\n")
+
+
+def _found(model: Model, words: str, within: Within) -> Mapping[str, Any]:
+    found = [symbol for symbol in model.symbols(words) if within(symbol.id)]
+    rows = [
+        {"symbol": one.id, "kind": one.kind, "line": one.line, "end": one.end, "signature": one.signature}
+        for one in (found or [symbol for symbol in model.target(words) if within(symbol.id)])
+    ]
+    return _cut("symbols", rows) | {"covers": model.covers().to_json()}
+
+
+def _references(model: Model, words: str, within: Within) -> Mapping[str, Any]:
+    targets = model.target(words)
+    edges = model.callers(symbol.id for symbol in targets)
+    rows = [
+        {
+            "symbol": caller,
+            "of": callee,
+            "how": how,
+            "role": role,
+            "lines": [int(line) for line in lines.split()],
+        }
+        for caller, callee, how, role, lines in edges
+        if within(caller)
+    ]
+    return _cut("references", rows) | _unresolved(model, targets, within)
+
+
+def _impact(model: Model, words: str, within: Within) -> Mapping[str, Any]:
+    targets = model.target(words)
+    reach = [item for item in model.impact(targets) if within(item.symbol)]
+    rows = [{"symbol": one.symbol, "line": one.line, "how": one.how, "via": one.via} for one in reach]
+    tests = [item.symbol for item in reach if model.is_test(item.symbol)]
+    return _cut("impacted", rows) | _cut("tests", tests) | _unresolved(model, targets, within)
+
+
+def _unresolved(model: Model, targets: Any, within: Within) -> dict[str, Any]:
+    sites = model.unresolved(item.qual.rpartition(".")[2] for item in targets)
+    may = [{"symbol": caller, "name": name, "line": line} for caller, name, line in sites if within(caller)]
+    return _cut("may", may) | {"covers": model.covers(len(sites)).to_json()}
+
+
+def _cut(name: str, rows: list[Any]) -> dict[str, Any]:
+    """The first rows, and how many there are besides."""
+    left = {f"{name}_left_out": len(rows) - MOST} if len(rows) > MOST else {}
+    return {name: rows[:MOST], **left}

@@ -1,0 +1,150 @@
+"""The links of one file: what each of its references leads to, how that was found, and what stays unknown.
+
+Takes a Resolver and the facts of a file; gives edges, unresolved sites and what they depend on. An edge's
+`how` says how far to trust it: `scope`, `import`, `self`, `super` are what the language itself does, `type`
+rests on a declared type. `unique` and `few` are made by the queries, from names that stay unresolved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spak.world import scan
+from spak.world.facts import Body, split_root
+from spak.world.resolve import Resolver
+from spak.world.values import Hit, Hits, steps_of
+
+Edge = tuple[str, str, str, str, str, tuple[int, ...]]
+"""Caller's QUAL, callee's file and QUAL, how, role, lines. Roles: `call`, `ref`, `base`, `deco`, `set`,
+`init` (the constructor of a class that is called), `over` (the member of a base that this one replaces)."""
+Site = tuple[str, str, int]
+"""Caller's QUAL, the name that could not be followed, the line."""
+_CLASSES = ("class", "interface")
+
+
+@dataclass(slots=True)
+class Links:
+    """What linking one file found."""
+
+    edges: list[Edge] = field(default_factory=list)
+    unresolved: list[Site] = field(default_factory=list)
+    deps: frozenset[tuple[str, str]] = frozenset()
+
+
+def link(path: str, body: Body, values: Resolver) -> Links:
+    """The links of one file."""
+    one = _File(path, body, values)
+    for caller, refs in body["refs"].items():
+        inner = one.scope_of(caller)
+        for role, chain, *lines in refs:
+            scope = inner.rpartition(".")[0] if role in ("base", "deco") else inner
+            for part in chain.split("|") if "|" in chain else (chain,):
+                one.follow(caller, scope, role, part, lines)
+    for qual in body["spans"]:
+        one.overrides(qual)
+        if scan.is_test(path):
+            one.fixtures(qual)
+    found = [(*key, tuple(sorted(lines))) for key, lines in one.edges.items()]
+    deps = frozenset(item for item in values.deps if item[0] != path)
+    return Links(sorted(found), sorted(one.unresolved), deps)
+
+
+class _File:
+    """One file under way."""
+
+    def __init__(self, path: str, body: Body, values: Resolver) -> None:
+        values.within(path, body["locals"])
+        self.path = path
+        self.body = body
+        self.values = values
+        self.edges: dict[tuple[str, str, str, str, str], dict[int, None]] = {}
+        self.unresolved: dict[Site, None] = {}
+        self._hits: dict[tuple[str, str], Hits] = {}
+        self._kinds = {qual: values.symbol(path, qual).get("k", "") for qual in body["spans"]}
+
+    def scope_of(self, caller: str) -> str:
+        """The scope in which a symbol's code looks up names."""
+        while self._kinds.get(caller) in ("variable", "constant"):
+            caller = caller.rpartition(".")[0]
+        return caller
+
+    def edge(self, caller: str, hit: Hit, role: str, lines: list[int]) -> None:
+        """Note an edge, once for each pair, way and role."""
+        if hit.target is not None and hit.target != (self.path, caller):
+            found = self.edges.setdefault((caller, *hit.target, hit.how, role), {})
+            for line in lines:
+                found[line] = None
+
+    def follow(self, caller: str, scope: str, role: str, chain: str, lines: list[int]) -> None:
+        """The edges of each step of a chain."""
+        root, rest = split_root(chain)
+        steps = steps_of(rest)
+        at = 1 if root == "super" and steps[:1] == ("()",) else 0
+        hits = self.prefix(scope, root, "")
+        done, count = "", len(steps)
+        while True:
+            called = at < count and steps[at] == "()"
+            for hit in hits:
+                if hit.target is not None:
+                    self.edge(
+                        caller, hit, "call" if called else role if role and at == count else "ref", lines
+                    )
+                if called and hit.value is not None and hit.value[0] in "CI":
+                    self._constructor(hit, caller, lines)
+            if at == count:
+                return
+            step = steps[at]
+            done += step
+            after = self._hits.get((scope, root + done))
+            if after is None:
+                after = self._hits[scope, root + done] = self.values.step(hits, step) if hits else ()
+            if not after:
+                if step[0] == "." and not _outside(hits):
+                    self.unresolved.update({(caller, step[1:], line): None for line in lines})
+                return
+            hits, at = after, at + 1
+
+    def prefix(self, scope: str, root: str, rest: str) -> Hits:
+        """What the beginning of a chain stands for."""
+        key = (scope, root)
+        found = self._hits.get(key)
+        if found is None:
+            found = self._hits[key] = self.values.root(self.path, scope, root)
+        return found
+
+    def _constructor(self, hit: Hit, caller: str, lines: list[int]) -> None:
+        assert hit.value is not None
+        for name in ("__init__", "__new__", "__post_init__") if hit.value[0] == "C" else ("__call__",):
+            for found in self.values.member(hit.value, name):
+                if found.target is not None:
+                    self.edge(caller, found._replace(how=hit.how), "init", lines)
+
+    def fixtures(self, qual: str) -> None:
+        """The fixtures that pytest calls for the parameters of a test or of another fixture."""
+        about = self.values.symbol(self.path, qual)
+        wanted = qual.rpartition(".")[2].startswith("test") or any(
+            "fixture" in chain for chain in about.get("dec", ())
+        )
+        for name, _, star in about.get("params", ()) if wanted and about["k"] == "function" else ():
+            for hit in self.values.fixture(self.path, name) if not star else ():
+                self.edge(qual, hit, "call", [self.body["spans"][qual][0]])
+
+    def overrides(self, qual: str) -> None:
+        """The member of a base that this one replaces."""
+        holder, _, name = qual.rpartition(".")
+        if (
+            not holder
+            or self._kinds.get(holder) not in _CLASSES
+            or (name.startswith("__") and name.endswith("__"))
+        ):
+            return
+        own = ("I", self.path, holder)
+        mro = self.values.mro(self.path, holder)[1:]
+        for hit in self.values.inherited(own, mro, name) if mro else ():
+            self.edge(qual, hit._replace(how="super"), "over", [self.body["spans"][qual][0]])
+
+
+def _outside(hits: Hits) -> bool:
+    """Whether an expression is known to be something from outside of the tree."""
+    kinds = {hit.value[0] for hit in hits if hit.value is not None}
+    return kinds == {"E"}

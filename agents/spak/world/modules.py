@@ -1,0 +1,107 @@
+"""Which file an import means, in a tree of files: by paths only, nothing is read.
+
+Takes the paths of a tree; gives for an import the file, or the folder, that it names. Python follows
+`sys.path` as tests and scripts have it: the nearest folder above the file that is not a package, the folders
+above that, and every folder that holds a top-level package. What is not found is outside of the tree.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+
+Target = tuple[str, str]
+"""`("M", file)`, or `("P", folder)` for a package that has no file of its own."""
+
+_ENDS = {
+    "py": (".py", "/__init__.py", ".pyi", "/__init__.pyi"),
+    "js": ("", ".js", ".mjs", ".cjs", ".jsx", "/index.js", ".ts", ".tsx"),
+    "ts": ("", ".ts", ".tsx", ".d.ts", ".mts", "/index.ts", "/index.tsx", ".js", ".jsx", "/index.js"),
+}
+
+
+class Modules:
+    """The modules of one tree, by path."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.files = set(paths)
+        self.folders: set[str] = set()
+        for path in self.files:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in self.folders:
+                self.folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        self.packages = {
+            posixpath.dirname(path)
+            for path in self.files
+            if posixpath.basename(path) in ("__init__.py", "__init__.pyi")
+        }
+        parents = {posixpath.dirname(package) for package in self.packages if package}
+        self.bases = tuple(sorted({base for base in parents if base not in self.packages}, key=_short))
+        self._known: dict[tuple[str, int, str], Target | None] = {}
+
+    def python(self, path: str, level: int, module: str) -> Target | None:
+        """The module of a Python import."""
+        folder = posixpath.dirname(path)
+        key = (folder, level, module)
+        if key not in self._known:
+            self._known[key] = self._python(folder, level, module)
+        return self._known[key]
+
+    def _python(self, folder: str, level: int, module: str) -> Target | None:
+        parts = module.split(".") if module else []
+        if level:
+            for _ in range(level - 1):
+                folder = posixpath.dirname(folder)
+            return self.below(folder, parts)
+        for base in dict.fromkeys([*self._roots(folder), *self.bases]):
+            found = self.below(base, parts)
+            if found is not None and (found[0] == "M" or found[1] != folder):
+                return found
+        return None
+
+    def below(self, folder: str, parts: list[str]) -> Target | None:
+        """The module of a dotted name below a folder."""
+        stem = posixpath.join(folder, *parts)
+        for end in _ENDS["py"]:
+            name = f"{stem}{end}" if stem or not end.startswith("/") else end[1:]
+            if name in self.files:
+                return "M", name
+        return ("P", stem) if stem in self.folders and parts else None
+
+    def submodule(self, target: Target, name: str) -> Target | None:
+        """A module of a package."""
+        kind, path = target
+        if kind == "M" and posixpath.basename(path) not in ("__init__.py", "__init__.pyi"):
+            return None
+        return self.below(posixpath.dirname(path) if kind == "M" else path, [name])
+
+    def relative(self, path: str, words: str, prefix: str) -> Target | None:
+        """The file that a relative path names, with the endings that a language leaves out."""
+        stem = posixpath.normpath(posixpath.join(posixpath.dirname(path), words))
+        for end in _ENDS[prefix]:
+            if stem + end in self.files:
+                return "M", stem + end
+        bare = posixpath.splitext(stem)[0]
+        if prefix == "ts" and bare != stem:
+            return next((("M", bare + end) for end in (".ts", ".tsx") if bare + end in self.files), None)
+        return None
+
+    def _roots(self, folder: str) -> list[str]:
+        while folder in self.packages:
+            folder = posixpath.dirname(folder)
+        found = [folder]
+        while folder:
+            folder = posixpath.dirname(folder)
+            found.append(folder)
+        return found
+
+
+def word(path: str) -> str:
+    """The word by which an import means a file: its own name, or that of its package."""
+    stem = posixpath.splitext(path)[0].removesuffix(".d").removesuffix("/__init__").removesuffix("/index")
+    return stem.rpartition("/")[2]
+
+
+def _short(path: str) -> tuple[int, str]:
+    return path.count("/"), path

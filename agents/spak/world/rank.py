@@ -1,0 +1,116 @@
+"""Which tests a change needs, and which symbols a reader needs first.
+
+Takes a Model; gives tests with the rule that chose them, and a map: signatures by file, the most important
+ones that fit a budget. Importance spreads from the symbols that are asked for along edges in both directions;
+without any, it is how many others depend on a symbol.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spak.world import scan
+from spak.world.ask import Model, Symbol
+
+ROUNDS = 3
+SPREAD = 0.5
+CHARACTERS = 4
+"""Of a token, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Tests and the rule: `static` edges with changes widened to their class, `importers` of the files, or
+    `all` where neither leads to a test."""
+
+    rule: str
+    tests: tuple[str, ...]
+
+
+def tests(model: Model, targets: Sequence[Symbol]) -> Chosen:
+    """The tests that may notice a change. Where no edge leads to one: those of files that import the changed
+    files, directly or through others, and where there is none of these either, all."""
+    reached = {reach.symbol for reach in model.impact(targets, wide=True)} | {item.id for item in targets}
+    loading = {path for path in map(_path, reached) if f"py:{path}" in reached and scan.is_test(path)}
+    everything = [symbol for symbol in model.symbols() if model.is_test(symbol.id)]
+    found = [item.id for item in everything if item.id in reached or item.path in loading]
+    if found:
+        return Chosen("static", tuple(found))
+    files = _importers(model, {item.path for item in targets})
+    found = [item.id for item in everything if item.path in files]
+    return (
+        Chosen("importers", tuple(found)) if found else Chosen("all", tuple(item.id for item in everything))
+    )
+
+
+def _importers(model: Model, paths: Iterable[str]) -> set[str]:
+    found, front = set(paths), list(paths)
+    while front:
+        rows = model.store.rows(
+            "SELECT DISTINCT file.path FROM dep JOIN file ON file.id = dep.file"
+            " WHERE dep.tree = ? AND dep.path = ?",
+            [model.tree, front.pop()],
+        )
+        fresh = {row[0] for row in rows} - found
+        found |= fresh
+        front += fresh
+    return found
+
+
+def overview(model: Model, targets: Sequence[Symbol], tokens: int) -> dict[str, list[Symbol]]:
+    """The symbols of a map by file, in the order of the text; both as many as fit."""
+    symbols = {symbol.id: symbol for symbol in model.symbols() if not model.is_test(symbol.id)}
+    edges = model.store.rows(
+        "SELECT DISTINCT a.text, b.text FROM link JOIN name a ON a.id = caller JOIN name b ON b.id = callee"
+        " WHERE tree = ?",
+        [model.tree],
+    )
+    energy = _spread([item.id for item in targets], edges) if targets else _degrees(edges)
+    ranked = sorted(symbols, key=lambda name: (-energy.get(name, 0.0), name))
+    kept: dict[str, list[Symbol]] = defaultdict(list)
+    left = tokens * CHARACTERS
+    for name in ranked:
+        symbol = symbols[name]
+        cost = len(line(symbol)) + 1 + (0 if symbol.path in kept else len(symbol.path) + 2)
+        if cost > left:
+            break
+        left -= cost
+        kept[symbol.path].append(symbol)
+    return {path: sorted(found, key=lambda item: (item.line, item.qual)) for path, found in kept.items()}
+
+
+def line(symbol: Symbol) -> str:
+    """A symbol as a map shows it."""
+    sign = symbol.signature if symbol.kind in ("function", "class", "interface") else ""
+    return f"  {symbol.line}: {symbol.kind} {symbol.qual}{sign}"
+
+
+def _degrees(edges: Sequence[tuple[str, ...]]) -> Mapping[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for _, callee in edges:
+        found[callee] += 1.0
+    return found
+
+
+def _spread(starts: Sequence[str], edges: Sequence[tuple[str, ...]]) -> Mapping[str, float]:
+    near: dict[str, list[str]] = defaultdict(list)
+    for caller, callee in edges:
+        near[caller].append(callee)
+        near[callee].append(caller)
+    energy: dict[str, float] = dict.fromkeys(starts, 1.0)
+    front = dict(energy)
+    for _ in range(ROUNDS):
+        after: dict[str, float] = defaultdict(float)
+        for name, amount in sorted(front.items()):
+            for other in near[name]:
+                after[other] += SPREAD * amount / len(near[name])
+        for name, amount in after.items():
+            energy[name] = energy.get(name, 0.0) + amount
+        front = after
+    return energy
+
+
+def _path(symbol: str) -> str:
+    return symbol.partition("#")[0].partition(":")[2]

@@ -1,0 +1,164 @@
+"""What an expression can be, and the faces of files that such answers rest on.
+
+    ("M", file) ("P", folder)            a module, a package without a file
+    ("C", file, QUAL) ("I", file, QUAL)  a class, an instance of it
+    ("F", file, QUAL, owner)             a function, with what it is bound to, or None
+    ("L", one, item)                     a container: what going through it gives, what an index gives
+    ("T", (values...))                   a tuple
+    ("K", values)                        something that gives these when it is called
+    ("V", values)                        any of these
+    ("S", file, QUAL)                    `super()` in a class
+    ("E",)                               something from outside of the tree
+
+Every face that is looked at is noted in `deps`, as (path, name at its top), and every word of an import, as
+("/", word): a link is made again when one of them changes and only then. A result that was cut off because it
+needs itself is kept only where it does not depend on where the question began, so the links of a file do not
+depend on the order in which files are linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from spak.world.facts import Bind, Face, Symbol, top
+from spak.world.modules import Modules
+
+Value = tuple[Any, ...]
+Values = tuple[Value, ...]
+EXTERNAL: Value = ("E",)
+MOST = 8
+MAX_DEPTH = 80
+
+
+class Hit(NamedTuple):
+    """What a name stands for, the symbol that it is, if it is one, and how it was found."""
+
+    value: Value | None
+    target: tuple[str, str] | None
+    how: str
+
+
+Hits = tuple[Hit, ...]
+
+
+class Faces:
+    """Answers about one tree of files; `face` loads one file's face, None where there is no such file."""
+
+    def __init__(self, face: Callable[[str], Face | None], modules: Modules) -> None:
+        self._face = face
+        self.modules = modules
+        self.deps: set[tuple[str, str]] = set()
+        self._memo: dict[Any, tuple[Any, frozenset[tuple[str, str]]]] = {}
+        self._open: dict[Any, int] = {}
+        self._low = 1 << 30
+        self.local: dict[str, dict[str, list[Bind]]] | None = None
+        self.local_path = ""
+        self._locals: dict[tuple[str, str], list[Hit]] = {}
+
+    def within(self, path: str, local: dict[str, dict[str, list[Bind]]]) -> None:
+        """Begin with a file: its own local names count from here on, and `deps` are its own."""
+        self.local, self.local_path, self._locals, self.deps = local, path, {}, set()
+
+    def memo(self, key: Any, compute: Callable[[], tuple[Any, ...]]) -> Any:
+        """A result kept with what it depends on; empty where it needs itself."""
+        known = self._memo.get(key)
+        if known is not None:
+            self.deps |= known[1]
+            return known[0]
+        depth = len(self._open)
+        if key in self._open or depth > MAX_DEPTH:
+            self._low = min(self._low, self._open.get(key, -1))
+            return ()
+        saved_deps, saved_low, local = self.deps, self._low, self.local
+        self.deps, self._low, self.local = set(), 1 << 30, None  # what is kept holds for every file
+        self._open[key] = depth
+        try:
+            result = compute()
+        finally:
+            del self._open[key]
+            mine, low, self.local = self.deps, self._low, local
+            self.deps = saved_deps | mine
+            self._low = min(saved_low, low if low < depth else 1 << 30)
+        if low >= depth:
+            self._memo[key] = (result, frozenset(mine))
+        return result
+
+    def symbol(self, path: str, qual: str) -> Symbol:
+        """What the face of a file says of a symbol."""
+        name = top(qual)
+        self.deps.add((path, name))
+        face = self._face(path)
+        found: Symbol = {} if face is None else face["symbols"].get(name, {}).get(qual, {})
+        return found
+
+    def binds(self, path: str, name: str) -> list[Bind]:
+        """What a name of a module stands for."""
+        self.deps.add((path, name))
+        face = self._face(path)
+        found: list[Bind] = [] if face is None else face["names"].get(name, [])
+        return found
+
+    def stars(self, path: str) -> list[list[Any]]:
+        """The modules that a module imports `*` from."""
+        self.deps.add((path, "*"))
+        face = self._face(path)
+        return [] if face is None else face["stars"]
+
+    def all_names(self, path: str) -> list[str] | None:
+        """What `__all__` of a module says, if it has one."""
+        self.deps.add((path, "*"))
+        face = self._face(path)
+        return None if face is None else face["all"]
+
+    def target(self, path: str, level: int, module: str) -> tuple[str, str] | None:
+        """The module that an import names."""
+        self.deps.update(("/", part) for part in module.split("."))
+        return self.modules.python(path, level, module)
+
+
+@lru_cache(50_000)
+def steps_of(rest: str) -> tuple[str, ...]:
+    """The steps of a chain after its root."""
+    found: list[str] = []
+    at = 0
+    while at < len(rest):
+        sign = rest[at]
+        if sign == "(":
+            end = at + 2
+        elif sign == "[":
+            end = rest.index("]", at) + 1
+        elif sign in "<!":
+            end = at + 2
+        else:
+            end = at + 1
+            while end < len(rest) and rest[end] not in ".([<!":
+                end += 1
+        found.append(rest[at:end])
+        at = end
+    return tuple(found)
+
+
+def flat(value: Value | None) -> Values:
+    """The values that a property gave, or the one value."""
+    if value is None:
+        return ()
+    return tuple(value[1]) if value[0] == "V" else (value,)
+
+
+def distinct(hits: list[Hit]) -> Hits:
+    """The hits once each, the first few."""
+    return tuple(dict.fromkeys(hits))[:MOST]
+
+
+def merged(lines: list[list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """C3; where the bases contradict each other, in the order of the text."""
+    found: list[tuple[str, str]] = []
+    lines = [[*line] for line in lines if line]
+    while lines:
+        heads = [line[0] for line in lines]
+        head = next((head for head in heads if not any(head in line[1:] for line in lines)), heads[0])
+        found.append(head)
+        lines = [kept for line in lines if (kept := [item for item in line if item != head])]
+    return found

@@ -1,1 +1,0 @@
-"""Campaigns of a team: candidates of a spec go through the gate in the background and become patches."""

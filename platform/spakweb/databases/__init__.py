@@ -1,1 +1,0 @@
-"""Django's PostgreSQL and SQLite, with connections that threads of one process hand on (kept.py)."""

@@ -1,1 +1,0 @@
-"""The database engine `spakweb.databases.postgresql`."""

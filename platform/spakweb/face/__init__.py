@@ -1,0 +1,1 @@
+"""The floor that people and programs see: pages, the editor, the API, streams."""

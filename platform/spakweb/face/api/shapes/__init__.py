@@ -1,0 +1,1 @@
+"""The documents of the API: what requests may have and what answers hold."""

@@ -1,0 +1,1 @@
+"""The views of the API, a module for each subject."""

@@ -1,0 +1,1 @@
+"""The first page, what every page has around it, health, metrics."""

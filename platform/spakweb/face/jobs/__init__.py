@@ -1,0 +1,1 @@
+"""The page *Work*: what waits, runs or failed, and why."""

@@ -1,0 +1,1 @@
+"""Pages of the rules for jobs of a CI."""

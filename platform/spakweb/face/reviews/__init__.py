@@ -1,0 +1,1 @@
+"""Pages of patches: the list, a patch, blame, the inbox, rules."""

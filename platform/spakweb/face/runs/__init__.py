@@ -1,0 +1,1 @@
+"""Pages of runs: lists, one run in its parts, files, comparing, dashboards."""

@@ -1,0 +1,394 @@
+"""What the page of a run shows: its header, its graph with states, its tasks in a table, its tabs.
+
+Takes a row, gives dictionaries for templates. Nothing here reads all records of a run: lists are pages by
+cursor, the rest is the projection.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.cache import cache
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.errors import LedgerError
+from spak.lang import parse
+from spak.lang.check import examine
+from spak.lang.graph import graph_of, lay_out, to_svg
+from spak.program.model import Budgets
+from spak.records import Kind, decode
+from spak.runner.views import causes, own_tests
+from spakweb.face.fleet.show import why_waits
+from spakweb.face.runs import backends, prompts, record_parts, times
+from spakweb.face.runs.filters import PAGE, RecordFilter
+from spakweb.face.runs.start_files import GIT
+from spakweb.ground import access, clock
+from spakweb.ground.audit.models import Event
+from spakweb.store.jobs.leases import is_held
+from spakweb.store.ledger import projection
+from spakweb.store.ledger.storage import FULL, no_room
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.runs import endings, words
+from spakweb.store.runs.models import TRIES, Run, RunRecord, State
+from spakweb.store.runs.spec_text import spec_text
+from spakweb.store.specs.facts import catalog
+from spakweb.work.runs.actions import CONTROL_WORDS
+
+TABS = {
+    "timeline": "Timeline",
+    "records": "Records",
+    "log": "Log",
+    "metrics": "Metrics",
+    "workspace": "Workspace",
+    "registers": "Registers",
+}
+MOST_SHOWN = 256 * 1024
+"""Characters of the arguments that a page shows whole before somebody approves them."""
+NODES = 2_000
+"""Tasks beyond which no graph is drawn; the table has them all."""
+
+
+@lru_cache(maxsize=32)
+def drawn(text: str) -> SafeString | None:
+    """The graph of a text with room for states; `spak.lang.graph` escapes all that is in it."""
+    graph = graph_of(parse(text).spec)
+    if not graph.nodes or len(graph.nodes) > NODES:
+        return None
+    return mark_safe(to_svg(lay_out(graph, {}), prefix="g", style=False, interactive=True))
+
+
+def live(run: Run) -> dict[str, Any]:
+    """States of nodes and counts of edges, as the graph's script takes them."""
+    summary = run.summary or {}
+    nodes = {
+        task: [_node(run, task, found), *projection.spent(found)]
+        for task, found in (summary.get("nodes") or {}).items()
+    }
+    return {"nodes": nodes, "edges": projection.edges(summary)}
+
+
+def _node(run: Run, task: str, found: dict[str, Any]) -> str:
+    """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere, and
+    while a worker is at it a question is the backend's."""
+    name = projection.node_state(found)
+    if name in ("running", "waiting"):
+        shown = str(run.state) if task == run.task else ""
+        name = "running" if run.state == State.RUNNING else shown
+    return words.node_state(name)
+
+
+def head(run: Run) -> dict[str, Any]:
+    """The header's figures."""
+    summary = run.summary or {}
+    used = projection.tokens_used(summary)
+    limits, cost = budgets(run), summary.get("cost") or 0
+    metrics = summary.get("metrics") or {}
+    answers, known = summary.get("answers", 0), summary.get("priced", 0)
+    priced = bool(cost or limits["cost"] or known)
+    checked = cache.get(checked_key(run))
+    return {
+        "run": run,
+        "asked": waiting(run),
+        "said": endings.linked(outcome(run), address(run)),
+        "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
+        "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
+        "bars": [
+            _bar("steps", summary.get("steps", 0), limits["steps"]),
+            _bar("tokens", used, limits["tokens"]),
+            _bar("working time", times.working(run), limits["elapsed_ms"], words.took),
+            *([_bar("cost", cost, limits["cost"], words.money)] if priced else []),
+        ],
+        "tokens": used,
+        "priced": priced,
+        "unpriced": answers - known if priced else 0,
+        "best": _best(metrics),
+        "denied": summary.get("denied", 0),
+        "checked": checked,
+        "again": retry_address(run) if run.ended else "",
+        "elapsed_ms": times.whole(run, timezone.now()),
+    }
+
+
+def budgets(run: Run) -> dict[str, int]:
+    """What the spec allows, 0 for no limit; the defaults where it says nothing. Cost is in billionths."""
+    default = Budgets()
+    given = (run.version.facts if run.version else {"budgets": _budget(spec_text(run))}).get("budgets") or {}
+
+    def number(name: str, usual: int) -> int:
+        text = str(given.get(name, ""))
+        return int(text) if text.isdigit() else usual
+
+    return {
+        "steps": number("steps", default.steps),
+        "tokens": number("tokens", default.tokens),
+        "elapsed_ms": number("elapsed_s", default.elapsed_ms // 1000) * 1000,
+        "cost": number("cost", default.cost) * 1000,
+    }
+
+
+@lru_cache(maxsize=32)
+def _budget(text: str) -> dict[str, Any]:
+    return dict(examine(parse(text).spec, catalog()).budget) if text else {}
+
+
+def _bar(name: str, used: int, most: int, shown: Any = words.figure) -> dict[str, Any]:
+    return {
+        "name": name,
+        "used": shown(used),
+        "most": shown(most) if most else "",
+        "value": min(used, most) if most else 0,
+        "max": most,
+        "high": bool(most) and used >= 0.8 * most,
+    }
+
+
+def _best(metrics: dict[str, Any]) -> str:
+    if isinstance(metrics.get("best_ms"), int | float):
+        times = metrics.get("speedup")
+        return f"{metrics['best_ms']:.3g} ms{f', {times:.1f} times the baseline' if times else ''}"
+    if isinstance(metrics.get("best"), int | float) and "improvement" in metrics:
+        return f"{metrics['best']:.4g}, {metrics['improvement']:.2f} times the baseline"
+    return ""
+
+
+def outcome(run: Run) -> str:
+    """How it stands, in a sentence."""
+    if run.only_shown and not run.ended:
+        return f"Imported up to here. It does not continue on this platform: {run.only_shown}."
+    refusal = (run.summary or {}).get("refusal") or {}
+    error = (run.summary or {}).get("error") or {}
+    match run.state:
+        case State.QUEUED:
+            what = f"to continue{f' with {run.task}' if run.task else ''}" if run.count else "to start"
+            if no_room():  # then nobody can write that its worker put it down or is gone
+                return f"Waiting {what}: {FULL}."
+            place = why_waits(run)
+            if died := _died(run):
+                return f"{died}{f' {place[:1].upper()}{place[1:]}.' if place else ''}"
+            if not place and run.holder:
+                if run.parent is not None and not run.projected:
+                    return f"Copies the records of {run.parent.key} before record {run.parent_seq}."
+                return "A worker is about to start it."
+            known = not run.reason or run.reason in place
+            more = "" if known else f" The last attempt failed: {run.reason}."
+            return f"Waiting {what}{f': {place}' if place else ''}.{more}"
+        case State.RUNNING:
+            tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
+            more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
+            if asked := (run.summary or {}).get("waiting"):
+                more = f", asks {run.backend or 'the backend'} in step {asked.get('step') or 'plan'}"
+            return f"Running {run.task}{more}." if run.task else "Starting."
+        case State.WAITING:
+            return _waits(run)
+        case State.PAUSED if run.tries >= TRIES:
+            return f"Stopped after {run.tries} errors in a row: {run.reason}. Resume tries it again."
+        case State.PAUSED:
+            return f"Paused by {_who(run, 'run.pause') or 'somebody'}, until it is resumed."
+        case State.SUCCEEDED:
+            best = _best((run.summary or {}).get("metrics") or {})
+            if run.unchecked:
+                return f"Completed in {run.task}. Nothing checked the result: no `success:`, no VALIDATOR."
+            if run.own_tests:
+                paths = own_tests.named(run.own_tests)
+                return f"Succeeded in {run.task}, by its own tests: its check fails without {paths}."
+            return f"Succeeded in {run.task}{f': {best}' if best else ''}."
+        case State.FAILED if error:
+            hint = str(error.get("hint", "")).rstrip(".")
+            mends = f" To fix it: {hint}." if hint else ""
+            return f"Could not start: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
+        case State.CANCELLED:
+            who = _who(run, "run.cancel")
+            return f"Cancelled by {who}." if who else "Cancelled."
+    codes = [str(code) for code in refusal.get("codes") or []] or [run.reason] * bool(run.reason)
+    word = "Refused" if run.state == State.REFUSED else "Failed"
+    return endings.sentence(word, run.task, codes, _cause(run))
+
+
+def _died(run: Run) -> str:
+    """That the worker which had the run is gone, where nobody has taken it up since."""
+    until, now = run.lease_until, clock.now()
+    if not (run.holder and run.count) or until is None or is_held(run.holder, until, now):
+        return ""
+    ago = words.took(max(0, round((now - until).total_seconds())) * 1000)
+    return (
+        f"Its worker stopped answering {ago} ago. Another worker will continue from record {run.count}: "
+        f"nothing that was recorded is lost."
+    )
+
+
+def _cause(run: Run) -> str:
+    """Why it ended, with record numbers; empty where its records cannot be read."""
+    try:
+        tail = DatabaseLedgers().reader(run.key).read(max(0, run.count - causes.TAIL))
+        return causes.sentence(record for record, _ in tail)
+    except LedgerError:
+        return ""
+
+
+def _who(run: Run, action: str) -> str:
+    """Who asked for it last."""
+    asked = (
+        Event.objects.filter(team=run.team_id, action=action, thing=run.key).select_related("actor").first()
+    )
+    return str(asked.actor or asked.actor_name) if asked else ""
+
+
+def retry_address(run: Run) -> str:
+    """The form that starts its like: the same version, inputs, mode, backend, sandbox, labels and prior."""
+    if run.version is None:
+        return ""
+    given = {f"input.{name}": value for name, value in run.inputs.items()} | {
+        "version": run.version.number,
+        "mode": run.mode,
+        "backend": run.backend,
+        "sandbox": run.sandbox,
+        "labels": ", ".join(run.labels),
+        "prior": run.prior,
+        "files": run.files.key if run.files else "",
+    }
+    if begun := getattr(run, "begun_from", None):
+        given |= {"files": GIT, "source": begun.name, "ref": begun.ref}
+    where = reverse("spak-run-new", kwargs={"team": run.team.slug, "spec": run.version.spec.slug})
+    return f"{where}?{urlencode({name: value for name, value in given.items() if value})}"
+
+
+def _waits(run: Run) -> str:
+    found = (run.summary or {}).get("waiting") or {}
+    place = f"Step {found['step']} of {found['task']}" if found.get("step") else f"Task {run.task}"
+    match found.get("kind"):
+        case "approval":
+            return f"{place} waits for somebody to approve: {words.one_line(words.action(found), 120)}"
+        case "plan":
+            return f"{place} waits for a plan, from a person or a backend."
+    if run.mode == "semi_auto" and not run.reason:
+        stops = "semi-automatic mode stops here. Call the backend again, or answer yourself."
+        return f"{place} waits for an answer: {stops}"
+    return f"{place} waits for an answer, from a person or a backend."
+
+
+def waiting(run: Run) -> dict[str, Any] | None:
+    """What it waits for, when nobody has answered it yet."""
+    asks = run.state == State.WAITING and not run.trial
+    found = (run.summary or {}).get("waiting") if asks else None
+    if not found:
+        return None
+    given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
+    refused = run.commands.exclude(outcome="").order_by("-pk").first()
+    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
+    others = [] if run.backend else [one for one in backends.seen(0) if one.name != "manual"]
+    return {
+        **found,
+        "pieces": prompts.pieces(found.get("prompt", ""), found.get("items")),
+        "seq": asked.seq if asked else None,
+        "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
+        "action": words.action(found),
+        "given": given,
+        "backends": others,
+        "no_backend": bool(others) and all(one.works is False for one in others if one.name != "recorded"),
+        "did": CONTROL_WORDS[given.kind] if given else "",
+        "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
+        "arguments": _arguments(run, found.get("args")),
+    }
+
+
+def _arguments(run: Run, args: Any) -> str:
+    """All that an approval is for, long texts too; where that is more than a page shows, it says so."""
+    if not args:
+        return ""
+    whole = record_parts.opened(args, DatabaseLedgers().reader(run.key).blobs)
+    text = json.dumps(whole, indent=2, ensure_ascii=False)
+    more = len(text) - MOST_SHOWN
+    return (
+        text
+        if more <= 0
+        else f"{text[:MOST_SHOWN]}\n... and {more:,} more characters, which are not shown here"
+    )
+
+
+def _reason(run: Run, asked: RunRecord) -> str:
+    return record_parts.reason_of(decode(bytes(asked.line)), DatabaseLedgers().reader(run.key).blobs)
+
+
+def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
+    """The graph's twin: each task with its state, how often it was entered, where it went on."""
+    summary = run.summary or {}
+    nodes = summary.get("nodes") or {}
+    edges: dict[str, list[str]] = {}
+    for source, signal, target, count, slips in live(run)["edges"]:
+        after = f", {slips} after a step failed and went on" if slips else ""
+        edges.setdefault(source, []).append(f"{signal} to {target} {count}×{after}")
+    order = names + [name for name in nodes if name not in names]
+    shown = live(run)["nodes"]
+    return [
+        {
+            "name": name,
+            "state": {"done": "succeeded"}.get(shown.get(name, [""])[0], shown.get(name, [""])[0]),
+            **dict(
+                zip(
+                    ("visits", "tokens", "cost", "passed_over"),
+                    projection.spent(nodes.get(name) or {}),
+                    strict=True,
+                )
+            ),
+            "routes": edges.get(name, []),
+        }
+        for name in order
+    ]
+
+
+def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:
+    """One page of records, newest first, and the cursor of the next."""
+    rows = list(wanted.apply(run).values_list("seq", "line")[: PAGE + 1])
+    shown = []
+    for seq, line in rows[:PAGE]:
+        record = decode(bytes(line))
+        shown.append({"seq": seq, "record": record, "said": words.sentence(record)})
+    return {
+        "rows": shown,
+        "filter": wanted,
+        "next": rows[PAGE - 1][0] if len(rows) > PAGE else None,
+        "kinds": _KINDS,
+    }
+
+
+_KINDS = (
+    "permit",
+    "act",
+    "route",
+    "plan",
+    "select",
+    "observe",
+    "approval",
+    "inject",
+    "context",
+    "control",
+    "end",
+)
+
+
+def rights(user: Any, run: Run) -> dict[str, bool]:
+    """What the person may do with a run."""
+    steered = not run.only_shown
+    return {
+        "may_label": access.can(user, "run.control", run),
+        "may_delete": run.deletable and access.can(user, "run.delete", run),
+        "may_answer": steered and access.can(user, "run.answer", run),
+        "may_control": steered and access.can(user, "run.control", run),
+        "may_approve": steered and access.can(user, "run.approve", run),
+        "may_start": steered and access.can(user, "run.start", run),
+    }
+
+
+def checked_key(run: Run) -> str:
+    """Of what the last check of the ledger found, for as long as no record came after it."""
+    return f"run-checked:{run.pk}:{run.head}"
+
+
+def address(run: Run) -> str:
+    """The address of a run's page."""
+    return reverse("spak-run", kwargs={"team": run.team.slug, "run": run.key})

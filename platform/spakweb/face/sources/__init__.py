@@ -1,0 +1,1 @@
+"""Pages of sources, and of what a run gives back to one."""

@@ -1,0 +1,1 @@
+"""Pages of specs, their versions, changes and problems."""

@@ -1,0 +1,1 @@
+"""What watchers of runs see as it happens: streams, summaries, who watches."""

@@ -1,1 +1,0 @@
-"""Runners, their devices, queues, and why a run waits."""

@@ -1,0 +1,1 @@
+"""The lowest floor: people, rights, errors, text, the database; it knows no spec and no run."""

@@ -1,0 +1,1 @@
+"""Rows of people, teams, roles, invitations and tokens; the law of a team."""

@@ -1,0 +1,1 @@
+"""What is around every request and answer: bodies, origins, policies, static files, errors."""

@@ -1,1 +1,0 @@
-"""The shell of the product: the first page, what every page has around it, errors, starting up."""

@@ -1,1 +1,0 @@
-"""Outgoing webhooks: a team's runs report to its other programs when they wait, pause or end."""

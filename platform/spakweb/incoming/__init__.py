@@ -1,1 +1,0 @@
-"""Incoming webhooks: addresses that other programs send signed messages to, and the log of what came."""

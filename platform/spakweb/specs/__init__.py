@@ -1,1 +1,0 @@
-"""Specs, their immutable versions, tags and drafts."""

@@ -1,0 +1,1 @@
+"""The floor of what is kept: rows of every subject, ledgers, blobs, fetched files, hints."""

@@ -1,0 +1,1 @@
+"""Rows of answers of the API that are given once (Idempotency-Key)."""

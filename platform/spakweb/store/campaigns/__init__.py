@@ -1,0 +1,1 @@
+"""Rows of campaigns and their records."""

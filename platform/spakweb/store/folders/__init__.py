@@ -1,0 +1,1 @@
+"""Rows of folders of a repository that are synced with specs."""

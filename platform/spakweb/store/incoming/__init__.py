@@ -1,0 +1,1 @@
+"""Rows of incoming webhooks and of the messages that came."""

@@ -1,0 +1,1 @@
+"""Rows of the work of workers, its leases and pauses."""

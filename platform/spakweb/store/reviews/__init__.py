@@ -1,0 +1,1 @@
+"""Rows of patches, revisions, verdicts, comments, checks and the history of specs."""

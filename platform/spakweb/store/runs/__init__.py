@@ -1,0 +1,1 @@
+"""Rows of runs and their records, leases, keys that sign approvals, and states in words."""

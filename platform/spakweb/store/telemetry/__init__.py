@@ -1,0 +1,1 @@
+"""Rows of what was sent to a collector."""

@@ -1,1 +1,0 @@
-"""Suites of a team: cases kept from runs, and experiments that run them under versions of specs."""

@@ -1,1 +1,0 @@
-"""People, teams, roles and invitations."""

@@ -1,1 +1,0 @@
-"""Triggers: signed messages of other programs that begin runs, with inputs taken from the message."""

@@ -1,0 +1,1 @@
+"""Runners register and send heartbeats."""

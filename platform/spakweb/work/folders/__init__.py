@@ -1,0 +1,1 @@
+"""Syncs of folders with specs, in both directions."""

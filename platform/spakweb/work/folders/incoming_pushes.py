@@ -1,0 +1,21 @@
+"""What a message of a source's repository does: a push to the branch of its folder asks for a sync."""
+
+from __future__ import annotations
+
+from spakweb.ground.errors import Refused
+from spakweb.store.folders.models import Folder
+from spakweb.store.incoming.models import Receiver
+from spakweb.work.folders import queue
+from spakweb.work.incoming.actions import Message, Outcome, State
+
+
+def pushed(receiver: Receiver, message: Message) -> Outcome:
+    """Raises: Refused `web.hook_push` for a push that names no ref."""
+    if "push" not in message.event.lower():
+        return Outcome(State.IGNORED, "It reports no push.")
+    if not message.push.ref:
+        raise Refused("web.hook_push", "The message names no ref.", "A push has `ref` and `after`.", 422)
+    rows = Folder.objects.filter(source=receiver.source, branch=message.push.ref)
+    if not queue.want(rows):
+        return Outcome(State.IGNORED, "No folder is synced with this branch.")
+    return Outcome(State.DONE, "The folder is being synced.")

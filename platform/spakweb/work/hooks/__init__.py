@@ -1,0 +1,1 @@
+"""Outgoing webhooks: adding, signing, delivering."""

@@ -1,0 +1,1 @@
+"""Starting, serving, backing up and restoring an installation; the demo team."""

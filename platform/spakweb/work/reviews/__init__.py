@@ -1,0 +1,1 @@
+"""Patches: proposing, reading, rules, checks, the merge queue, merging, history."""

@@ -1,0 +1,1 @@
+"""Actions on runs: starting, forking, answering, controlling; their files."""

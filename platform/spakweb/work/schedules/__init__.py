@@ -1,0 +1,1 @@
+"""Schedules: adding them, when they fire, firing."""

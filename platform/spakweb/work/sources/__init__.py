@@ -1,0 +1,1 @@
+"""Sources: adding them, what may leave a run, branches that go back."""

@@ -1,0 +1,1 @@
+"""Actions on specs: saving, tagging, archiving; problems of a team; differences in words."""

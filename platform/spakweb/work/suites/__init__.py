@@ -1,0 +1,1 @@
+"""Suites: cases, sealed checks, experiments, their budgets and verdicts."""

@@ -1,0 +1,1 @@
+"""Actions of teams: members, roles, rules, tokens, and signing in with them."""

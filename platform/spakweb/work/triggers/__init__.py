@@ -1,0 +1,1 @@
+"""Triggers: signed messages begin runs, with inputs taken from the message."""

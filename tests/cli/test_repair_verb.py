@@ -1,0 +1,119 @@
+"""`spak repair`: a run whose ledger verifies and replays, what it prints, and what it brings home."""
+
+from __future__ import annotations
+
+import py_compile
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+from repair_kit import CLAMP, RIGHT, TESTS, project
+
+pytestmark = pytest.mark.sandbox
+
+PERSON = ("-c", "user.name=A", "-c", "user.email=a@localhost")
+
+
+def test_a_patch_with_five_verdicts_is_a_run_that_replays(cli: Cli, tmp_path: Path) -> None:
+    folder = project(tmp_path / "work")
+    done = cli("repair", "work", "--json").json
+    assert (done["state"], len(done["repair"]["checks"])) == ("succeeded", 5)
+    assert all(check["ok"] for check in done["repair"]["checks"])
+    assert "+    if value > high:" in done["repair"]["patch"]
+    assert (folder / "numbers_.py").read_text() == CLAMP, "it works in a copy"
+    name = done["run"]
+    assert cli("ledger", "verify", name).code == 0
+    assert cli("replay", name).code == 0
+    applied = cli("apply", name)
+    assert applied.code == 0, applied.err
+    assert (folder / "numbers_.py").read_text().replace("  # the mistake", "") == RIGHT
+
+
+def test_apply_brings_the_patch_home_and_people_see_it(cli: Cli, tmp_path: Path) -> None:
+    folder = project(tmp_path / "work")
+    done = cli("repair", "work", "--apply", "--test", "test_numbers.py::test_clamp")
+    assert done.code == 0, done.err
+    assert "+    if value > high:" in done.out
+    assert "ok  agrees" in done.err + done.out
+    assert (folder / "numbers_.py").read_text().replace("  # the mistake", "") == RIGHT
+
+
+def test_a_refusal_ends_with_its_code_and_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    folder = project(tmp_path / "work", {"numbers_.py": RIGHT, "test_numbers.py": TESTS})
+    done = cli("repair", "work", "--apply")
+    assert done.code == 5
+    assert "repair.not_reproduced" in done.err
+    assert (folder / "numbers_.py").read_text() == RIGHT
+    shown = cli("show", "latest", "--json").json
+    assert shown["refusal"]["codes"] == ["repair.not_reproduced"]
+    assert cli("replay", "latest").code == 0
+    assert cli("apply", "latest", "--check").code == 0
+
+
+def test_a_folder_that_does_not_exist(cli: Cli) -> None:
+    done = cli("repair", "nowhere")
+    assert (done.code, "usage.workspace" in done.err) == (2, True)
+
+
+PROBE = """import os
+import subprocess
+import zlib
+from pathlib import Path
+
+WORD = "".join(["answer", "key", "7391"])
+
+
+def found(folder):
+    for path in Path(folder).rglob("*"):
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:
+            continue
+        if WORD.encode() in data or WORD in path.name:
+            return True
+        try:
+            if WORD.encode() in zlib.decompress(data):
+                return True
+        except zlib.error:
+            pass
+    return False
+
+
+def said(*command):
+    done = subprocess.run(command, capture_output=True, check=False)
+    return WORD.encode() in done.stdout
+
+
+def test_probe():
+    assert (
+        found(".")
+        or found(HOME)
+        or said("git", "log", "--all", "-p", "--reflog")
+        or said("git", "cat-file", "--batch", "--batch-all-objects")
+    )
+"""
+
+
+def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) -> None:
+    """The mended file in a later commit, the reflog, ORIG_HEAD, a packed object and in byte code."""
+    folder = tmp_path / "work"
+    probe = PROBE.replace("HOME)", f"{str(folder)!r})")
+    project(folder, {"numbers_.py": CLAMP, "tests/test_probe.py": probe})
+
+    def git(*args: str) -> None:
+        subprocess.run(["git", "-C", str(folder), *PERSON, *args], check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    (folder / "numbers_.py").write_text(RIGHT + "\n\nKEY = 'answerkey7391'\n")
+    py_compile.compile(str(folder / "numbers_.py"))
+    git("commit", "-qam", "mended")
+    git("tag", "later")
+    git("reset", "-q", "--hard", "HEAD~1")
+    git("repack", "-adq")
+    assert "answerkey7391" in next((folder / "__pycache__").iterdir()).read_bytes().decode("latin-1")
+    done = cli("repair", "work", "--test", "tests/test_probe.py::test_probe", "--json")
+    assert done.json["refusal"]["codes"] == ["repair.exhausted"]

@@ -1,0 +1,105 @@
+"""`spak world`: what it prints and its documents, on a small folder of code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+
+CART = (
+    "class Cart:\n    def total(self) -> int:\n        return 1\n\n"
+    "    def pay(self):\n        return self.total()\n"
+)
+MAIL = "from cart import Cart\n\ndef mail(cart: Cart):\n    cart.pay()\n\ndef guess(x):\n    x.total()\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "cart.py").write_text(CART)
+    (tmp_path / "mail.py").write_text(MAIL)
+    (tmp_path / "test_cart.py").write_text("from cart import Cart\n\ndef test_total():\n    Cart().total()\n")
+    return tmp_path
+
+
+def test_index_reads_what_changed(cli: Cli, shop: Path) -> None:
+    first = cli("world", "index", "--json").json
+    assert (first["files"], first["parsed"], first["covers"]["indexed"]) == (3, 3, 3)
+    assert cli("world", "index", "--json").json["parsed"] == 0
+    assert "3 files, " in cli("world", "index").out
+
+
+def test_impact_names_dependents_tests_and_what_is_not_known(cli: Cli, shop: Path) -> None:
+    done = cli("world", "impact", "cart.py#Cart.total", "--json").json
+    found = {item["symbol"]: (item["how"], item["via"]) for item in done["impacted"]}
+    assert found == {
+        "py:cart.py#Cart.pay": ("self", "py:cart.py#Cart.total"),
+        "py:mail.py#mail": ("type", "py:cart.py#Cart.pay"),
+        "py:test_cart.py#test_total": ("type", "py:cart.py#Cart.total"),
+    }
+    assert done["tests"] == ["py:test_cart.py#test_total"]
+    assert done["may"] == [{"symbol": "py:mail.py#guess", "name": "total", "line": 7}]
+    assert done["covers"] == {"indexed": 3, "stale": 0, "unresolved": 1, "unparsed": 0, "unknown": 0}
+    shown = cli("world", "impact", "cart.py#Cart.total")
+    assert "cart.py:6  Cart.pay  /self Cart.total" in shown.out
+    assert "may: mail.py:7  guess names total" in shown.out
+
+
+def test_symbols_of_a_file_and_by_name(cli: Cli, shop: Path) -> None:
+    assert cli("world", "symbols", "cart.py").out.splitlines() == [
+        "cart.py:1  class Cart",
+        "cart.py:2  function Cart.total(self) -> int",
+        "cart.py:5  function Cart.pay(self)",
+    ]
+    assert [item["symbol"] for item in cli("world", "symbols", "pay", "--json").json["symbols"]] == [
+        "py:cart.py#Cart.pay"
+    ]
+
+
+def test_tests_of_a_change_are_named_as_pytest_names_them(cli: Cli, shop: Path) -> None:
+    assert cli("world", "tests", "cart.py#Cart.pay").out.splitlines() == ["test_cart.py::test_total"]
+    done = cli("world", "tests", "cart.py#Cart.pay", "--json").json
+    assert (done["rule"], done["tests"]) == ("static", ["py:test_cart.py#test_total"])
+
+
+def test_a_map_has_the_signatures_by_file(cli: Cli, shop: Path) -> None:
+    done = cli("world", "map", "mail.py#mail", "--tokens", "20", "--json").json
+    assert "3: function mail(cart: Cart)" in done["files"]["mail.py"]
+    assert sum(map(len, done["files"].values())) < 5
+    assert "mail.py:" in cli("world", "map").out.splitlines()
+
+
+def test_search_finds_by_form_and_says_when_it_finds_nothing(cli: Cli, shop: Path) -> None:
+    done = cli("world", "search", "$A.total()", "--json").json
+    assert [(item["path"], item["line"], item["names"]) for item in done["matches"]] == [
+        ("cart.py", 6, {"A": "self"}),
+        ("mail.py", 7, {"A": "x"}),
+        ("test_cart.py", 4, {"A": "Cart()"}),
+    ]
+    assert cli("world", "search", "$A.absent()").code == 1
+
+
+def test_why_shows_the_rule_and_says_where_there_is_none(cli: Cli, shop: Path) -> None:
+    done = cli("world", "why", "cart.py#Cart.pay", "cart.py#Cart.total", "--json")
+    assert (done.code, done.json["edges"][0]["how"], done.json["edges"][0]["lines"]) == (0, "self", [6])
+    assert cli("world", "why", "cart.py#Cart.total", "cart.py#Cart.pay").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("impact", "cart.py#Cart.sum"), "world.no_symbol"),
+        (("impact", "no.py"), "world.no_symbol"),
+        (("impact", "same"), "world.ambiguous"),
+        (("index", "no/such"), "usage.workspace"),
+        (("search", "f($A"), "world.pattern"),
+        (("search", "f($A)", "--workspace", "no"), "usage.workspace"),
+    ],
+    ids=["symbol", "file", "ambiguous", "folder", "pattern", "place"],
+)
+def test_what_is_not_there_is_named(cli: Cli, shop: Path, arguments: tuple[str, ...], code: str) -> None:
+    for name in ("a.py", "b.py"):
+        (shop / name).write_text("def same(): ...\n")
+    done = cli("world", *arguments, "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, code)
