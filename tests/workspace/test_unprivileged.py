@@ -29,6 +29,8 @@ def _as_nobody(work: Callable[[Path], None]) -> str:
     child = os.fork()
     if child == 0:
         said = b""
+        os.closerange(3, write)
+        os.closerange(write + 1, 1 << 16)  # so that its limits count what it opens, not what the worker holds
         try:
             if os.geteuid() == 0:
                 os.setgroups([])

@@ -382,11 +382,17 @@ def test_the_list_tells_leases_by_the_time_that_hosts_agree_about(
 
 @pytest.mark.parametrize(
     "query",
-    ["state=finished", "mine=yes", "version=one", "page=2", "q=" + "x" * 200, "state=failed&colour=red"],
+    ["state=finished", "mine=yes", "version=one", "page=2", "trials=2", "state=failed&colour=red"],
 )
 def test_a_filter_that_is_none_is_refused(cast: Any, secret: str, query: str) -> None:
     answer = program(secret).get(f"{LIST}?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "web.run_filter")
+
+
+def test_a_text_that_no_run_can_have_finds_none(cast: Any, secret: str) -> None:
+    begun(cast.team, cast.spec.head, "x" * 40)
+    assert keys(program(secret).get(f"{LIST}?q={'x' * 40}")) == ["x" * 40]
+    assert keys(program(secret).get(f"{LIST}?q={'x' * 200}")) == []
 
 
 def test_all_of_a_run_is_had(cast: Any, secret: str) -> None:
