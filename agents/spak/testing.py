@@ -20,6 +20,7 @@ from spak import canon
 from spak.cancel import Cancel, Cancelled, Token, apart
 from spak.datalog.externals import Request
 from spak.datalog.values import Value
+from spak.diagnostics import SEVERE, SEVERITIES
 from spak.errors import UnavailableError, UserError
 from spak.files.scratch import Scratch
 from spak.lang.schema import violations
@@ -216,9 +217,9 @@ def _of_measurement(seen: Any) -> list[str]:
 def _of_diagnostics(found: Sequence[Mapping[str, Any]], good: bool) -> list[str]:
     wrong = []
     for item in found:
-        if item.get("severity") not in ("error", "warning", "info") or not item.get("code"):
+        if item.get("severity") not in SEVERITIES or not item.get("code"):
             wrong.append(f"a diagnostic has a severity (error, warning, info) and a code: {dict(item)}")
-    if good and any(item.get("severity") == "error" for item in found):
+    if good and any(item.get("severity") in SEVERE for item in found):
         wrong.append("exit 0 with an error among the diagnostics")
     return wrong + _recordable("diagnostics", [dict(item) for item in found])
 

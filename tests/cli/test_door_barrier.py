@@ -103,3 +103,25 @@ def test_nothing_of_a_failed_check_leaves(tmp_path: Path, project: Path, way: st
     assert (project / "src/app.py").read_text() == "one = 1\n"
     refs = git(project, "for-each-ref", "--format=%(refname)")
     assert (git(project, "rev-parse", "HEAD"), refs) == (before, "refs/heads/main")
+
+
+FOUND = {
+    "Build Broken": ("sarif", '{"runs": [{"tool": {"driver": {}}, "results": [{"level": "error", "message": {}}]}]}'),
+    "Build Panicked": ("go", "panic: nil map\n\tx.go:4 +0x2e"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", FOUND)
+def test_what_a_tool_found_holds_a_commit_whatever_its_exit_code(
+    tmp_path: Path, project: Path, reason: str
+) -> None:
+    form, text = FOUND[reason]
+    (project / "report.txt").write_text(text)
+    (tmp_path / "mend.spak").write_text(
+        SPEC.format(step=COMMITS["git_commit"]).replace(
+            'cmd: "false"', f'cmd: "cat report.txt" diagnostics: {form}'
+        )
+    )
+    _, seen = spak(tmp_path, "run", "mend.spak", "--workspace", "project", "--json")
+    code, found = spak(tmp_path, "apply", str(seen["run"]), "--json")
+    assert code == 4 and reason in found["blocked"], found

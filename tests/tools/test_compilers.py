@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import needs
-from spak.tools import clang
+from spak.diagnostics import read
 from spak.tools.cc import INSTALL
 from spak.validators import cpu_symbols
 
@@ -110,13 +110,12 @@ def test_what_clang_prints_is_read() -> None:
         b"clang: error: linker command failed with exit code 1 (use -v to see invocation)\n"
         b"2 errors generated.\n"
     )
-    found = [
-        (item["severity"], item["code"], item["file"], item["line"]) for item in clang.diagnostics(printed)
-    ]
+    items = read("gcc", b"", printed) or []
+    found = [(item["severity"], item["code"], item["file"], item["line"]) for item in items]
     assert found == [
         ("error", "error", "f.c", 3),
         ("warning", "-Wunused-variable", "a/g.c", 7),
-        ("info", "error", "f.c", 1),
+        ("info", "note", "f.c", 1),
         ("error", "option", "", 0),
         ("error", "option", "", 0),
         ("error", "link", "", 0),

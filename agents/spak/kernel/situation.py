@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from spak.datalog.values import Fact, Name
+from spak.diagnostics import SEVERITIES
 from spak.kernel.gate import MOVING
 from spak.kernel.outcomes import BEGINNING, SEALED
 from spak.kernel.rules import Rules
@@ -26,7 +27,6 @@ BUDGETS = tuple(
 _FILES = {BEGINNING: Name("/beginning"), SEALED: Name("/sealed")}
 """Which files a check ran on, where they are not the run's: those of its beginning with its ordinary changes,
 or the run's with sealed ones."""
-_SEVERITIES = ("error", "warning", "info", "panic")
 
 
 NO_CHECK = "No Check Ran"
@@ -147,7 +147,7 @@ def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:
         severity, line = item.get("severity"), item.get("line")
         kept.append(
             (
-                severity if severity in _SEVERITIES else "error",
+                severity if severity in SEVERITIES else "error",
                 _text(item.get("file")),
                 line if type(line) is int else 0,
                 _text(item.get("code")),

@@ -14,11 +14,12 @@ from typing import Any
 
 from spak import paths
 from spak import schema_parts as parts
+from spak.diagnostics import read
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
-from spak.tools import clang, gcc, inside, results
+from spak.tools import gcc, inside, results
 
 MARK = "// spak-flags:"
 COMPILER_MARK = "// spak-compiler:"
@@ -103,7 +104,7 @@ def _compile(call: Call) -> ToolResult:
             compiler,
             *(("-shared", "-fPIC") if shared else ()),
             *flags,
-            *(clang.OPTIONS if "clang" in name else gcc.OPTIONS),
+            *(gcc.CLANG_OPTIONS if "clang" in name else gcc.OPTIONS),
             "-x",
             str(args.get("lang", "c")),
             f"./{source}",
@@ -117,12 +118,10 @@ def _compile(call: Call) -> ToolResult:
         timeout_s=args.get("timeout_s"),
         output_bytes=4 * MIB,
     )
+    found = (read("gcc", b"", outcome.stderr.data) or [])[: gcc.MAX_DIAGNOSTICS]
+    shown = gcc.rendered(found, outcome.stderr.data)
     if "clang" in name:
-        found = clang.diagnostics(outcome.stderr.data)
         shown = outcome.stderr.data.decode("utf-8", "replace")
-    else:
-        found = gcc.diagnostics(outcome.stderr.data)
-        shown = gcc.rendered(found, outcome.stderr.data)
     if outcome.status == "exited" and not outcome.exit:
         shown += f"{output}\n"
     return results.of_outcome(outcome, output=shown.encode(), diagnostics=found)

@@ -1,15 +1,12 @@
-"""What the compiler tools share: which flags may be given, and diagnostics from what compilers print."""
+"""What the compiler tools share: which flags may be given, and how their diagnostics are shown."""
 
 from __future__ import annotations
 
-import json
-import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spak.errors import UsageError
-from spak.tools import results
 
 FLAG = (
     r"^(-O([0-3sgz]|fast)?|-g[0-3]?|-std=[a-z0-9+]+|-shared|-static|-pthread|-pedantic|-ansi|-w"
@@ -20,6 +17,14 @@ FLAG = (
 """The flags that may be given: none that names a program, a plug-in, a spec file or a path outside."""
 OPTIONS = ("-frecord-gcc-switches", "-fdiagnostics-format=json", "-fmax-errors=20")
 """What every call gets: flags written into the object, diagnostics that can be read."""
+CLANG_OPTIONS = (
+    "-frecord-command-line",
+    "-fno-color-diagnostics",
+    "-fno-caret-diagnostics",
+    "-ferror-limit=20",
+    "-Wno-unused-command-line-argument",
+)
+"""The same of clang: one line for each diagnostic."""
 
 _REFUSED = (
     "-fplugin",
@@ -53,9 +58,8 @@ _REFUSED = (
 )
 """Those that load code, write a file beside the output, print what is new each time, or hide the flags."""
 _FLAG = re.compile(FLAG)
-_LINKER = re.compile(r"(?:^|: )((?:undefined reference to|multiple definition of|cannot find) [^\n]{1,200})")
-_OPTIONS = re.compile(r"^(?:gcc|cc1|cc1plus|as|ld): (?:fatal )?error: ([^\n]{1,300})", re.M)
 MAX_DIAGNOSTICS = 100
+"""Of one call of a compiler."""
 
 
 def checked(flags: Iterable[str]) -> list[str]:
@@ -90,21 +94,6 @@ def definitions(defines: Mapping[str, Any]) -> list[str]:
     return flags
 
 
-def diagnostics(stderr: bytes) -> list[dict[str, Any]]:
-    """What gcc and the linker said, in order; nothing that they did not say."""
-    text = stderr.decode("utf-8", "replace")
-    found = [_of_json(item) for item in _arrays(text)] + linked(stderr)
-    found.extend(results.diagnostic("error", "option", message) for message in _OPTIONS.findall(text))
-    return found[:MAX_DIAGNOSTICS]
-
-
-def linked(stderr: bytes) -> list[dict[str, Any]]:
-    """What the linker said."""
-    lines = [line for line in stderr.decode("utf-8", "replace").split("\n") if not line.startswith("[")]
-    found = [match for match in map(_LINKER.search, lines) if match is not None]
-    return [results.diagnostic("error", "link", match[1].strip()) for match in found]
-
-
 def rendered(found: Iterable[Mapping[str, Any]], stderr: bytes) -> str:
     """The diagnostics one a line, as a compiler prints them, and then what else was printed."""
     rows = []
@@ -113,37 +102,3 @@ def rendered(found: Iterable[Mapping[str, Any]], stderr: bytes) -> str:
         rows.append(f"{place}{item['severity']}: {item['message']} [{item['code']}]")
     rest = [row for row in stderr.decode("utf-8", "replace").split("\n") if row and not row.startswith("[")]
     return "".join(row + "\n" for row in (*rows, *rest))
-
-
-def relative(path: str) -> str:
-    """A file name as a person looks for it: without the workspace's mount point."""
-    clean = posixpath.normpath(path) if path else ""
-    return clean.removeprefix("/ws/")
-
-
-def _of_json(item: Mapping[str, Any]) -> dict[str, Any]:
-    caret: Mapping[str, Any] = {}
-    locations = item.get("locations")
-    if isinstance(locations, list) and locations and isinstance(locations[0], dict):
-        caret = locations[0].get("caret", {})
-    kind = str(item.get("kind", "error"))
-    severity = {"warning": "warning", "note": "info"}.get(kind, "error")
-    line = caret.get("line", 0)
-    return results.diagnostic(
-        severity,
-        str(item.get("option", kind)),
-        str(item.get("message", "")),
-        relative(str(caret.get("file", ""))),
-        line if isinstance(line, int) else 0,
-    )
-
-
-def _arrays(text: str) -> Iterator[dict[str, Any]]:
-    """The objects of the JSON arrays that gcc writes, one array a line, among other lines."""
-    for line in text.split("\n"):
-        if line.startswith("["):
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue
-            yield from (item for item in value if isinstance(item, dict))

@@ -12,6 +12,7 @@ from typing import Any
 
 from spak import paths
 from spak import schema_parts as parts
+from spak.diagnostics import relative
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.lang.catalog import ToolEntry
@@ -100,7 +101,7 @@ def _compile(call: Call) -> ToolResult:
 
 def _diagnostics(text: str) -> list[dict[str, Any]]:
     found = [
-        results.diagnostic(severity, number or severity, message, gcc.relative(file), int(line))
+        results.diagnostic(severity, number or severity, message, relative(file), int(line))
         for file, line, severity, number, message in _MESSAGE.findall(text)
     ]
     kernel = ""

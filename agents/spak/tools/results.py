@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from spak import canon
+from spak.diagnostics import diagnostic as diagnostic
 from spak.errors import UserError
 from spak.files import beneath, faults
 from spak.files.disk import refusal
@@ -16,20 +17,6 @@ from spak.ports import Call, Outcome, ToolResult
 
 MISSING = 127
 """The exit of a tool whose program is not installed, as a shell has it."""
-
-
-def diagnostic(
-    severity: str, code: str, message: str, file: str = "", line: int = 0, hint: str = ""
-) -> dict[str, Any]:
-    """A diagnostic as records have it; `line` is from 1, 0 for none."""
-    found: dict[str, Any] = {
-        "severity": severity,
-        "file": file,
-        "line": line,
-        "code": code,
-        "message": message,
-    }
-    return {**found, "hint": hint} if hint else found
 
 
 def done(output: bytes | str, **key: Any) -> ToolResult:

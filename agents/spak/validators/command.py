@@ -1,19 +1,21 @@
 """The Command validator: one command line, its exit code and the texts that its output must hold.
 
 Takes `cmd` as a list of arguments or as text with quotes; text that holds a pipe, a list, a redirection or a
-substitution is refused, for nothing here is given to a shell. The workspace is read-only. A check on output
-looks at what the launcher kept of both streams (head and tail of a flood).
+substitution is refused, for nothing here is given to a shell. The workspace is read-only. A check on output,
+and the reader of `diagnostics`, look at what the launcher kept of both streams (head and tail of a flood).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from spak import schema_parts as parts
 from spak import shell
+from spak.diagnostics import FORMS, SEVERE, Found, read
 from spak.errors import UsageError
 from spak.lang.catalog import ValidatorEntry
-from spak.ports import MeasureCall, Measurement, Outcome
+from spak.ports import MIB, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
 SCHEMA = parts.members(
@@ -29,6 +31,7 @@ SCHEMA = parts.members(
         "maxItems": 32,
         "items": {"type": "string", "minLength": 1, "maxLength": 4096},
     },
+    diagnostics=parts.choice("What it prints is read as findings, in this form.", tuple(sorted(FORMS))),
     timeout_s=parts.TIMEOUT,
 )
 
@@ -50,7 +53,9 @@ class Command:
             detail = f"{error.message}: {error.hint}"
             return Measurement("checked", checks=(launch.check("command", False, error.code, detail),))
         argv = (launch.program(call, argv[0]) or argv[0], *argv[1:])
-        outcome = launch.run(call, argv, timeout_s=call.options.get("timeout_s"), heard=call.heard)
+        whole = 16 * MIB if "diagnostics" in call.options else 0
+        limit = call.options.get("timeout_s")
+        outcome = launch.run(call, argv, timeout_s=limit, heard=call.heard, output_bytes=whole)
         return launch.cut_short(outcome) or _judge(call, outcome)
 
 
@@ -84,10 +89,31 @@ def _judge(call: MeasureCall, outcome: Outcome) -> Measurement:
         cut = outcome.stdout.truncated or outcome.stderr.truncated
         detail = f"{text!r} is not in the {'kept part of the ' if cut else ''}output"
         checks.append(launch.check(f"contains.{index}", found, "text_missing", "" if found else detail))
+    form = call.options.get("diagnostics")
+    listed: tuple[Found, ...] = ()
+    metrics = {"exit_code": outcome.exit}
+    if form is not None:
+        judged, listed = _found(form, outcome)
+        checks.append(judged)
+        errors = sum(item["severity"] in SEVERE for item in listed)
+        metrics |= {"errors": errors, "warnings": sum(item["severity"] == "warning" for item in listed)}
     return Measurement(
         "checked",
         checks=tuple(checks),
-        metrics={"exit_code": outcome.exit},
+        metrics=metrics,
+        diagnostics=listed,
         wall_ms=outcome.wall_ms,
         cpu_ms=outcome.cpu_ms,
     )
+
+
+def _found(form: str, outcome: Outcome) -> tuple[dict[str, Any], tuple[Found, ...]]:
+    """What it printed, read; a document that is none, or was cut, is no clean bill."""
+    found = read(form, outcome.stdout.data, outcome.stderr.data)
+    cut = outcome.stdout.truncated or outcome.stderr.truncated
+    if found is None or cut:
+        detail = f"the output {'was cut' if cut else f'is no {form}'}: {launch.tail(outcome.stdout.data)}"
+        return launch.check("diagnostics", False, "unreadable", detail), tuple(found or ())
+    worst = next((item for item in found if item["severity"] in SEVERE), None)
+    detail = f"{worst['file']}:{worst['line']}: {worst['message']}" if worst else ""
+    return launch.check("diagnostics", worst is None, "found_error", detail), tuple(found)

@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from spak import canon
+from spak.diagnostics import relative
 from spak.ports import MIB, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
@@ -232,7 +233,7 @@ def diagnostics(messages: str) -> tuple[dict[str, Any], ...]:
         severity = {"warning": "warning", "remark": "info"}.get(kind, "error")
         item = {
             "severity": severity,
-            "file": launch.relative(file) if file else "",
+            "file": relative(file),
             "line": int(at or 0),
             "code": (code or kind).lstrip("#"),
             "message": text,

@@ -7,7 +7,6 @@ validator answers these alike. It judges no exit code and no output.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -116,9 +115,3 @@ def program(call: MeasureCall, name: str) -> str:
 def tail(data: bytes, size: int = 400) -> str:
     """The end of an output as text, for a check's detail."""
     return data.decode("utf-8", "replace").strip()[-size:]
-
-
-def relative(path: str) -> str:
-    """A file name as a diagnostic shows it: inside the workspace without its mount point."""
-    clean = posixpath.normpath(path)
-    return clean.removeprefix("/ws/") if clean.startswith("/ws/") else clean

@@ -8,12 +8,10 @@ pragmas in the source.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from spak import schema_parts as parts
+from spak.diagnostics import SEVERE, Found, read
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.files.walk import walk
@@ -22,11 +20,7 @@ from spak.ports import MIB, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
 MAX_FILES = 4000
-MAX_DIAGNOSTICS = 500
 SUFFIXES = {"ruff": (".py", ".pyi"), "gcc": (".c",)}
-
-RUFF_ERRORS = ("E9", "F63", "F7", "F82")
-"""Findings of ruff that are errors: broken syntax, comparisons that never hold, undefined names."""
 
 _RULE = "^([A-Z]{1,8}[0-9]{0,4}|-W[a-z][a-z0-9+-]*(=[0-9]{1,9})?)$"
 SCHEMA = parts.members(
@@ -117,12 +111,12 @@ def _gcc(call: MeasureCall) -> list[str]:
 
 
 def _judge(call: MeasureCall, tool: str, outcome: Outcome, files: int) -> Measurement:
-    found = _ruff_findings(outcome) if tool == "ruff" else _gcc_findings(outcome)
+    found = _findings(tool, outcome)
     if found is None:
         detail = f"exit {outcome.exit}: {launch.tail(outcome.stderr.data)}"
         ran = launch.check("ran", False, "incomplete", detail)
         return Measurement("checked", checks=(ran,), wall_ms=outcome.wall_ms, cpu_ms=outcome.cpu_ms)
-    errors = sum(item["severity"] == "error" for item in found)
+    errors = sum(item["severity"] in SEVERE for item in found)
     warnings = sum(item["severity"] == "warning" for item in found)
     checks = [
         launch.check("ran", True),
@@ -136,61 +130,19 @@ def _judge(call: MeasureCall, tool: str, outcome: Outcome, files: int) -> Measur
         "checked",
         checks=tuple(checks),
         metrics={"errors": errors, "warnings": warnings, "files": files},
-        diagnostics=tuple(found[:MAX_DIAGNOSTICS]),
+        diagnostics=tuple(found),
         wall_ms=outcome.wall_ms,
         cpu_ms=outcome.cpu_ms,
     )
 
 
-def _ruff_findings(outcome: Outcome) -> list[dict[str, Any]] | None:
-    """The findings, or None when ruff did not do its work (exit 2) or what it wrote was cut."""
-    if outcome.exit not in (0, 1) or outcome.status != "exited" or outcome.stdout.truncated:
+def _findings(tool: str, outcome: Outcome) -> list[Found] | None:
+    """What it said, or None when it did not do its work, or what it wrote was cut."""
+    stdout, stderr = outcome.stdout, outcome.stderr
+    if outcome.status != "exited" or stdout.truncated or stderr.truncated:
         return None
-    try:
-        return [_ruff_finding(item) for item in json.loads(outcome.stdout.data or b"[]")]
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _ruff_finding(item: dict[str, Any]) -> dict[str, Any]:
-    code = item["code"] or "invalid-syntax"
-    severe = code == "invalid-syntax" or code.startswith(RUFF_ERRORS)
-    return {
-        "severity": "error" if severe else "warning",
-        "file": launch.relative(item["filename"]),
-        "line": item["location"]["row"],
-        "code": code,
-        "message": item["message"],
-    }
-
-
-def _gcc_findings(outcome: Outcome) -> list[dict[str, Any]] | None:
-    """The findings of every file, or None when gcc said something else than its JSON arrays."""
-    if outcome.status != "exited" or outcome.stderr.truncated:
-        return None
-    found: list[dict[str, Any]] = []
-    try:
-        for item in _arrays(outcome.stderr.data.decode("utf-8", "replace")):
-            place = item["locations"][0]["caret"] if item["locations"] else {}
-            kind = item["kind"]
-            severity = {"warning": "warning", "note": "info"}.get(kind, "error")
-            found.append(
-                {
-                    "severity": severity,
-                    "file": launch.relative(place.get("file", "")),
-                    "line": place.get("line", 0),
-                    "code": item.get("option", kind),
-                    "message": item["message"],
-                }
-            )
-    except (ValueError, KeyError, TypeError, IndexError):
-        return None
-    failed = any(item["severity"] == "error" for item in found)
+    found = read(tool, stdout.data, stderr.data)
+    if tool == "ruff":
+        return found if outcome.exit in (0, 1) else None
+    failed = any(item["severity"] in SEVERE for item in found or ())
     return found if failed == (outcome.exit != 0) else None
-
-
-def _arrays(text: str) -> Iterator[dict[str, Any]]:
-    """The items of the JSON arrays that gcc writes, one line each, among other lines."""
-    for line in text.splitlines():
-        if line.startswith("["):
-            yield from json.loads(line)

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from spak import schema_parts as parts
+from spak.diagnostics import relative
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, Heard, MeasureCall, Measurement, Outcome
 from spak.validators import launch
@@ -207,7 +208,7 @@ def _checks(report: Mapping[str, Any], least: int, outcome: Outcome) -> list[dic
 def _diagnostic(item: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "severity": "error",
-        "file": launch.relative(str(item["file"])),
+        "file": relative(str(item["file"])),
         "line": int(item["line"]),
         "code": str(item.get("outcome", "collect_error")),
         "message": str(item["message"]).split("\n", 1)[0][:300],

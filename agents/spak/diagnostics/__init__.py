@@ -1,0 +1,41 @@
+"""What compilers, linters, type checkers and tests print, as diagnostics: severity, file, line, code, text.
+
+`read` takes the name of a form and both streams of a process; it gives the findings in the order in which
+they were printed, or None where the form is a document (JSON) and what was printed is none. Nothing is added
+that the tool did not say. It runs nothing and decides nothing: `block_commit` of the shipped law rests on the
+facts that the kernel makes of these (`diagnostic/5`, seed 004 3.4), and an exit code stays the tool's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spak.diagnostics import documents, lines
+from spak.diagnostics.shape import SEVERE, SEVERITIES, Found, diagnostic, relative
+
+__all__ = ["FORMS", "MAX_DIAGNOSTICS", "SEVERE", "SEVERITIES", "Found", "diagnostic", "read", "relative"]
+
+MAX_DIAGNOSTICS = 500
+
+FORMS: dict[str, Callable[[str, str], list[Found] | None]] = {
+    "eslint": documents.eslint,
+    "gcc": lines.gcc,
+    "go": lines.go,
+    "mypy": lines.mypy,
+    "pyright": documents.pyright,
+    "pytest": lines.pytest,
+    "ruff": documents.ruff,
+    "rustc": lines.rustc,
+    "sarif": documents.sarif,
+    "tsc": lines.tsc,
+}
+"""Each form with its reader: standard output and standard error in, findings out."""
+
+
+def read(form: str, stdout: bytes, stderr: bytes) -> list[Found] | None:
+    """The findings of a form, each once and at most `MAX_DIAGNOSTICS`; None where the document is none."""
+    found = FORMS[form](stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+    if found is None:
+        return None
+    once = {tuple(item.values()): item for item in found}
+    return list(once.values())[:MAX_DIAGNOSTICS]
