@@ -106,9 +106,9 @@ def test_nothing_of_a_failed_check_leaves(tmp_path: Path, project: Path, way: st
 
 
 FOUND = {
-    "Build Broken": ("sarif", '{"runs": [{"tool": {"driver": {}}, "results": [{"level": "error", "message": {}}]}]}'),
+    "Build Broken": ("sarif", '{"runs": [{"tool": {"driver": {}}, "results": [{"level": "error"}]}]}'),
     "Build Panicked": ("go", "panic: nil map\n\tx.go:4 +0x2e"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("reason", FOUND)
