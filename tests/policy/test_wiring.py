@@ -14,10 +14,11 @@ from gate_kit import workspace, world
 from kernel_kit import program, rules, tool
 from spak.datalog import Fact, Policy, load
 from spak.datalog.values import Name
+from spak.diagnostics import SEVERITIES
 from spak.kernel.answer import _results
 from spak.kernel.gate import MISSING, ProposedAction, approval_facts, facts_of
 from spak.kernel.observed import Observed
-from spak.kernel.situation import _SEVERITIES, BUDGETS, situation
+from spak.kernel.situation import BUDGETS, situation
 from spak.policy.actions import Action, World
 from spak.policy.facts import facts, is_built
 from spak.policy.law import Law, compiled
@@ -194,7 +195,7 @@ def of_runs() -> set[str]:
     assert {args[1] for _, args in results} == COLUMNS["result"][1]
     found |= fits(results) | {MISSING[0]}
     assert COLUMNS["spent"][0] == COLUMNS["allowance"][0] == frozenset(BUDGETS)
-    assert COLUMNS["diagnostic"][0] == {Name(f"/{word}") for word in _SEVERITIES}
+    assert COLUMNS["diagnostic"][0] == {Name(f"/{word}") for word in SEVERITIES}
 
     return (
         found
