@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spak.ports import PlanRequest, Search
 from spak.proposers.repair.checks import Verdict
 from spak.proposers.repair.search import Found, Options, find
+from spak.proposers.repair.suspects import Suspects
 from validator_calls import call
 
 CLAMP = '''"""Numbers."""
@@ -64,3 +66,9 @@ def refused(found: Found) -> str:
 def bad(verdicts: tuple[Verdict, ...]) -> list[str]:
     """The checks that are not ok."""
     return [one.name for one in verdicts if not one.ok]
+
+
+def suspects(folder: Path, **options: Any) -> Search:
+    """What the proposer `suspects` gives in the folder."""
+    request = PlanRequest("p", "t", "s", 0, 0, options, {}, {})
+    return Suspects().search(request, call(folder, {}))

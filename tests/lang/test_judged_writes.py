@@ -40,3 +40,9 @@ def test_a_task_whose_exits_decide_is_judged(steps: str) -> None:
 )
 def test_a_file_that_is_written_last_is_not(steps: str) -> None:
     assert warned(steps)
+
+
+@pytest.mark.parametrize(("judge", "told"), [("VALIDATOR PyTest {}", False), (TESTS, True)])
+def test_a_move_of_the_law_to_a_validator_judges(judge: str, told: bool) -> None:
+    routed = f"{WRITE} NEXT BY next_action {{ /run_tests -> check }} }} TASK check {{ {judge} "
+    assert warned(routed) == told

@@ -12,7 +12,7 @@ from typing import Any
 
 from spak.lang import ast
 from spak.lang.checks import outcome
-from spak.lang.outline import Outline
+from spak.lang.outline import Outline, TaskPlan
 from spak.lang.task_graph import cycles
 
 
@@ -76,10 +76,18 @@ def check_level(made: Outline) -> None:
 
 def _check_unwatched(made: Outline) -> None:
     for task in made.tasks.values():
-        if not outcome.judges_writes(task) and any(map(outcome.changes_files, task.all_tools.values())):
+        if _judged_next(made, task) or outcome.judges_writes(task):
+            continue
+        if any(map(outcome.changes_files, task.all_tools.values())):
             hint = "give it a VALIDATOR, success: or a program's exit before it runs without a person"
             message = f"task '{task.name}' writes and nothing judges it"
             made.report.warn("lang.unjudged_write", message, hint, task.node.start + 1)
+
+
+def _judged_next(made: Outline, task: TaskPlan) -> bool:
+    """Whether a move that the law derives after the task leads to one that a VALIDATOR judges."""
+    targets = (edge.target for trigger, edge in task.edges.items() if trigger[0] == "/")
+    return any(name in made.tasks and made.tasks[name].validator_entry for name in targets)
 
 
 def _agent_entries(made: Outline) -> Iterator[ast.Entry]:

@@ -25,3 +25,9 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """Some names in a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def nowhere() -> Refusal:
+    """The refusal where no code that may be edited is suspected."""
+    what = "no line of a function outside of the tests runs in a failing test"
+    return Refusal("repair.exhausted", what, "the cause is not in code that a repair may edit")

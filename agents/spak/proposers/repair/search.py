@@ -13,7 +13,7 @@ nothing into the workspace and decides nothing about the run: the five verdicts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from spak.proposers.repair.candidates import Candidate
 from spak.proposers.repair.functions import Function, functions
 from spak.proposers.repair.locate import Ran, Split, editable, split, suspicion
 from spak.proposers.repair.operators import edits
-from spak.proposers.repair.refusals import Refusal, listed
+from spak.proposers.repair.refusals import Refusal, listed, nowhere
 
 MOST_TESTS, MOST_LINES, MOST_FILE = 2000, 2000, 1 << 20
 PENALTY = 120
@@ -72,6 +72,24 @@ class Found:
 def find(call: MeasureCall, options: Options) -> Found:
     """Search, or say why not. Raises: UnavailableError, RunError `repair.incomplete`; UsageError
     `repair.test`; Cancelled."""
+    looked = look(call, options)
+    if looked.refusal is not None:
+        return Found(looked.record, refusal=looked.refusal)
+    return _searched(call, options, looked.parts, looked.files, dict(looked.record))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The tests before any change: what a search sees of them, and the files that they are in."""
+
+    record: Mapping[str, Any]
+    parts: Split = field(default_factory=lambda: Split((), ()))
+    files: frozenset[str] = frozenset()
+    refusal: Refusal | None = None
+
+
+def look(call: MeasureCall, options: Options) -> Looked:
+    """Run every test by itself and split them, or say why nothing is searched. Raises: as `find`."""
     missing = next((path for path in options.tests if not (call.workspace / path).exists()), None)
     if missing is not None:
         raise UsageError("repair.test", f"there is no path {missing!r}", "name one of the project")
@@ -80,7 +98,7 @@ def find(call: MeasureCall, options: Options) -> Found:
     record: dict[str, Any] = {"seed": call.seed, "tests": len(tests)}
     refusal = _unfit(tests, seen, options)
     if refusal is not None:
-        return Found(record, refusal=refusal)
+        return Looked(record, refusal=refusal)
     asked = [test.name for test in tests if options.test and _named(test.name, options.test)]
     wanted = [
         test for test in tests
@@ -88,7 +106,7 @@ def find(call: MeasureCall, options: Options) -> Found:
     ]  # fmt: skip
     parts = split(wanted, asked, options.visible, call.seed)
     record |= {"visible": len(parts.visible), "hidden": len(parts.hidden)}
-    return _searched(call, options, parts, {test.file for test in tests}, record)
+    return Looked(record, parts, frozenset(test.file for test in tests))
 
 
 def _unfit(tests: Sequence[Ran], seen: lab.Heard, options: Options) -> Refusal | None:
@@ -130,10 +148,10 @@ def _named(name: str, asked: str) -> bool:
 
 
 def _searched(
-    call: MeasureCall, options: Options, parts: Split, test_files: set[str], record: dict[str, Any]
+    call: MeasureCall, options: Options, parts: Split, test_files: Collection[str], record: dict[str, Any]
 ) -> Found:
     suspects = suspicion(parts.visible)
-    places = _functions(call, suspects, test_files)
+    places = suspected(call, suspects, test_files)
     lines = sum(
         1 for path, found in suspects.items() for line in found
         if any(one.path == path and one.first <= line <= one.last for one in places)
@@ -158,19 +176,15 @@ def _searched(
     ranked = _ranked(places, suspects) if external is None else [external]
     record |= {"functions": len(places), "lines": lines, "candidates": len(ranked)}
     if not ranked:
-        what = "no line of a function outside of the tests runs in a failing test"
-        return Found(
-            record,
-            refusal=Refusal("repair.exhausted", what, "the cause is not in code that a repair may edit"),
-        )
+        return Found(record, refusal=nowhere())
     record["list"] = canon.content_hash(
         [[one.function.path, one.function.qual, one.edit.text] for one in ranked]
     )
     return _tried(call, options, parts, ranked, record, suspects)
 
 
-def _functions(
-    call: MeasureCall, suspects: Mapping[str, Mapping[int, int]], test_files: set[str]
+def suspected(
+    call: MeasureCall, suspects: Mapping[str, Mapping[int, int]], test_files: Collection[str]
 ) -> list[Function]:
     """The functions that may be edited and that a failing test runs."""
     found = []
