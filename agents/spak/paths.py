@@ -84,3 +84,7 @@ def _escape(text: str) -> UsageError:
 def _short(text: str) -> str:
     shown = text if len(text) <= 80 else text[:77] + "..."
     return ascii(shown)
+
+
+CODE = "code.sqlite"
+"""The file of the model of a folder's code (`spak.world`): in ours of a folder, beside the copy of a run."""

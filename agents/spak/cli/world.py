@@ -188,7 +188,7 @@ def tests_command(target: str, folder: Path, as_json: bool) -> int:
         common.emit({"target": ids, "rule": chosen.rule, "tests": chosen.tests, "covers": covers.to_json()})
         return 0
     for test in chosen.tests:
-        common.out(_node(test))
+        common.out(rank.node(test))
     common.say(f"{len(chosen.tests)} tests, chosen by the rule {chosen.rule}")
     _covers(covers)
     return 0
@@ -268,25 +268,19 @@ RULES = {
 @contextmanager
 def _model(folder: Path) -> Iterator[tuple[Model, Any]]:
     """The model of a folder, up to date. Raises: UsageError `usage.workspace`, `world.*`."""
-    from spak.paths import OURS
+    from spak.paths import CODE, OURS
     from spak.world.ask import Model
     from spak.world.index import update
     from spak.world.store import Store
 
     if not folder.is_dir():
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name an existing one")
-    store = Store(folder / OURS / "code.sqlite")
+    store = Store(folder / OURS / CODE)
     try:
         report = update(store, folder)
         yield Model(store, folder), report
     finally:
         store.close()
-
-
-def _node(test: str) -> str:
-    """A test as pytest names it."""
-    path, _, qual = test.partition(":")[2].partition("#")
-    return f"{path}::{qual.replace('.', '::')}"
 
 
 def _short(symbol: str) -> str:

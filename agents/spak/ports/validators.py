@@ -55,6 +55,8 @@ class MeasureCall:
     ask: Ask | None = None
     hides: Callable[[str], bool] = lambda path: False
     """Whether a path of the workspace leads to a file of secrets: no check of texts on this side reads it."""
+    changed: Callable[[], Mapping[str, bytes | None]] = dict
+    """The files that differ from the run's beginning, each with what it held then; None: it was not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,12 +87,12 @@ def sealed(of: Subject, effect: Effect, cancel: Token) -> Measurement:
         begun = checkout.folder if checkout.hold(of.begun, root, lambda one: False) else place
         call = MeasureCall(
             effect.id, effect.name, {}, place, of.host.launcher, of.host.limits, of.host.toolchain,
-            cancel=cancel, hides=_no_work(of),
+            cancel=cancel, hides=no_work(of),
         )  # fmt: skip
         return checks.measure(call, begun)
 
 
-def _no_work(of: Subject) -> Callable[[str], bool]:
+def no_work(of: Subject) -> Callable[[str], bool]:
     """Whether a path of the workspace is none of the work: of its scratch repository, a file of secrets."""
     tops = {GIT, *of.workspace.ours}
     return lambda path: path.partition("/")[0] in tops or of.guard.hides(path)

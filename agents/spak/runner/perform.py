@@ -327,6 +327,7 @@ class Performer:
                 cancel=self.cancel,
                 ask=lambda items, schema: self._judge(effect, items, schema, origin),
                 hides=self.secret_guard.hides,
+                changed=self._changed_work,
             )
             measurement = validator.measure(call)
             again = checks_apart.at_beginning(self._subject, effect, call, measurement)
@@ -346,6 +347,11 @@ class Performer:
         measurement = checks_apart.sealed(self._subject, effect, self.cancel)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, side)
+
+    def _changed_work(self) -> Mapping[str, bytes | None]:
+        no_work = checks_apart.no_work(self._subject)
+        found = self.workspace.changed_since(self.rules.r3)
+        return {path: before for path, before in found.items() if not no_work(path)}
 
     @property
     def _subject(self) -> checks_apart.Subject:

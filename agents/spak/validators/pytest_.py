@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from spak import schema_parts as parts
 from spak.diagnostics import relative
 from spak.lang.catalog import ValidatorEntry
+from spak.paths import CODE
 from spak.ports import MIB, Heard, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
@@ -39,6 +41,9 @@ SCHEMA = parts.members(
         "Files, folders or test ids in the workspace; all tests without it.",
         {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
         64,
+    ),
+    tests=parts.choice(
+        "All of them, or those that the changes of the run may affect.", ("all", "affected"), "all"
     ),
     keyword=parts.text("Only tests that match, as pytest -k.", 512),
     marker=parts.text("Only tests with the marker, as pytest -m.", 512),
@@ -70,18 +75,28 @@ class PyTest:
         python = _python(call)
         if not python:
             return launch.unavailable("pytest")
+        chosen, evidence = _affected(call) if call.options.get("tests") == "affected" else ((), {})
         nonce = secrets.token_hex(32)
         guest = Path(__file__).with_name("guest_pytest.py").read_text(encoding="utf-8")
         outcome = launch.run(
             call,
-            (python, "-I", "-B", "-c", guest, *_arguments(call.options)),
+            (python, "-I", "-B", "-c", guest, *_arguments(call.options, chosen)),
             timeout_s=call.options.get("timeout_s"),
             env={"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             stdin=nonce.encode(),
             heard=_before(nonce.encode(), call.heard),
             output_bytes=8 * MIB,
         )
-        return launch.cut_short(outcome) or _read(call, outcome, nonce)
+        measured = launch.cut_short(outcome) or _read(call, outcome, nonce)
+        return replace(measured, evidence={**measured.evidence, **evidence})
+
+
+def _affected(call: MeasureCall) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """The ids of the tests that the run's changes may affect, none for all, and the rule that chose them."""
+    from spak.world.affected import affected
+
+    changes = {path: before for path, before in call.changed().items() if not call.hides(path)}
+    return affected(call.workspace, changes, call.workspace.parent / CODE, call.cancel)
 
 
 def _before(report: bytes, heard: Heard | None) -> Heard | None:
@@ -117,7 +132,7 @@ def _python(call: MeasureCall) -> str:
     return launch.program(call, "python")
 
 
-def _arguments(options: Mapping[str, Any]) -> list[str]:
+def _arguments(options: Mapping[str, Any], chosen: Sequence[str] = ()) -> list[str]:
     arguments = ["-p", "no:cacheprovider", "-o", "addopts=", "--color=no", "-q"]
     for plugin in options.get("plugins", ()):
         arguments += ["-p", plugin]
@@ -126,7 +141,18 @@ def _arguments(options: Mapping[str, Any]) -> list[str]:
     for option, flag in (("keyword", "-k"), ("marker", "-m")):
         if option in options:
             arguments += [flag, options[option]]
-    return [*arguments, *options.get("args", ()), *options.get("paths", ())]
+    return [*arguments, *options.get("args", ()), *_within(chosen, options.get("paths", ()))]
+
+
+def _within(chosen: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
+    """The chosen tests below the paths; where there is none of these, the paths."""
+    tops = tuple(path.rstrip("/") for path in paths)
+    found = [
+        one
+        for one in chosen
+        if not tops or any(one == top or one.startswith((f"{top}/", f"{top}::")) for top in tops)
+    ]
+    return found or paths
 
 
 def _read(call: MeasureCall, outcome: Outcome, nonce: str) -> Measurement:

@@ -42,6 +42,7 @@ from spak.workspace.tree import (
     Node,
     Scanner,
     Tree,
+    at,
     content_at,
     differences,
     holds_secret,
@@ -131,6 +132,18 @@ class Workspace:
         """
         self._store.look()
         return content_at(self._store, root, path)
+
+    def changed_since(self, root: str) -> dict[str, bytes | None]:
+        """The files that are not as they were under an earlier root, each with what it held then; None where
+        there was none. Raises: RunError `workspace.*`."""
+        with self._held("looking for changes") as fd:
+            old, new = load(self._store, root), self._scan(fd, keep=False).root
+            found: dict[str, bytes | None] = {}
+            for path in differences(old, new):
+                was, now = at(old, path), at(new, path)
+                if "f" in {was and was.kind, now and now.kind}:
+                    found[path] = self._store.read(was.digest) if was and was.kind == "f" else None
+            return found
 
     def pending(self) -> Preimage | None:
         """The effect under way and the root to return to, as the disk has it."""

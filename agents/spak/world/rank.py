@@ -38,11 +38,24 @@ def tests(model: Model, targets: Sequence[Symbol]) -> Chosen:
     found = [item.id for item in everything if item.id in reached or item.path in loading]
     if found:
         return Chosen("static", tuple(found))
-    files = _importers(model, {item.path for item in targets})
-    found = [item.id for item in everything if item.path in files]
-    return (
-        Chosen("importers", tuple(found)) if found else Chosen("all", tuple(item.id for item in everything))
-    )
+    return _of_files(model, {item.path for item in targets}, everything)
+
+
+def of_file(model: Model, path: str) -> Chosen:
+    """The tests that may notice a change of a file at its top: those of files that import it."""
+    return _of_files(model, {path}, [symbol for symbol in model.symbols() if model.is_test(symbol.id)])
+
+
+def node(test: str) -> str:
+    """A test as pytest names it."""
+    path, _, qual = test.partition(":")[2].partition("#")
+    return f"{path}::{qual.replace('.', '::')}"
+
+
+def _of_files(model: Model, paths: set[str], everything: Sequence[Symbol]) -> Chosen:
+    files = _importers(model, paths)
+    found = tuple(item.id for item in everything if item.path in files)
+    return Chosen("importers", found) if found else Chosen("all", tuple(item.id for item in everything))
 
 
 def _importers(model: Model, paths: Iterable[str]) -> set[str]:

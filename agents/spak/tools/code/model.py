@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from spak.world.ask import Model
 
 MOST = 500
-INDEX = "code.sqlite"
 Within = Callable[[str], bool]
 
 
@@ -84,7 +83,7 @@ def _answer(call: Call, question: Callable[[Model, str, Within], Mapping[str, An
         path = symbol.partition("#")[0].partition(":")[2]
         return top in ("", path) or path.startswith(f"{top}/")
 
-    store = Store(call.workspace.parent / INDEX)
+    store = Store(call.workspace.parent / paths.CODE)
     try:
         update(store, call.workspace, call.cancel)
         shown = question(Model(store, call.workspace), str(call.args["symbol"]), within)
