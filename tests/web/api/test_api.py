@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from typing import Any
 from xml.etree import ElementTree
@@ -283,6 +284,10 @@ def test_huge_and_odd_numbers_are_problems_and_no_faults(cast: Any, ci: Client) 
         assert ci.get(SPEC + path).json()["code"] == "web.404"
     for query in (f"after={HUGE}", "after=-1", "after=x", "wait=x&after=1"):
         assert ci.get(f"{HERE}runs/live-run/records/?{query}").status_code == 200
+    for path in ("", "records/", "export.jsonl", "log.txt", "changes.patch", "report.html", "files/main.c"):
+        for query in ("colour=", "=", "waits=60"):
+            answer = ci.get(f"{HERE}runs/live-run/{path}?{query}")
+            assert (answer.status_code, answer.json()["code"]) == (400, "web.filter"), (path, query)
     assert ci.get(HERE + f"runs/?version={HUGE}").status_code == 400
     assert ci.get(HERE + "runs/?before=%00").json()["code"] == "web.404"
     patch = {"text": "x", "base_version": int("9" * 19), "title": "t"}
@@ -323,3 +328,8 @@ def test_the_schema_in_the_docs_is_the_one_of_the_code() -> None:
     out = io.StringIO()
     call_command("spectacular", stdout=out, fail_on_warn=True)
     assert read(out.getvalue()) == read(FILE.read_text())
+
+
+def test_no_text_of_the_schema_may_hold_a_null_character() -> None:
+    patterns = set(re.findall(r"pattern: (\^.+)", FILE.read_text()))
+    assert len(patterns) > 3 and not [one for one in patterns if re.search(one, "\0")]

@@ -2,13 +2,16 @@
 schema, and of what exists: what the schema allows is understood, what it does not allow is refused.
 
 Half of the requests are about things that exist. Nothing that is done stays. `make test` has a few of each
-operation, always the same; `make fuzz` has SPAK_FUZZ_EXAMPLES. Streams that do not end by themselves are
-left out: tests/web/live has them.
+operation, always the same; `make fuzz` makes random ones for SPAK_FUZZ_SECONDS, which the operations share.
+`make bench ARGS=fuzz` prints what ten minutes found; it reads the file SPAK_FUZZ_FIGURES. Streams that do not
+end by themselves are left out: tests/web/live has them.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,9 @@ from spakweb.work.teams import tokens
 from spakweb.work.worker import queue
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = int(os.environ.get("SPAK_FUZZ_EXAMPLES", "4"))
+SECONDS = float(os.environ.get("SPAK_FUZZ_SECONDS", "0"))
+EXAMPLES = 20 if SECONDS else 4
+"""Of each operation; again and again while it has time."""
 STREAMS = {"stream_run", "stream_runs"}
 for binary in ("application/zip", "application/x-ndjson"):
     schemathesis.serializer.alias(binary, "application/octet-stream")
@@ -119,22 +124,37 @@ def test_no_request_is_a_server_error(
     monkeypatch.setattr(limits, "WRITES_PER_MINUTE", 10**9)
     operation, app, parts = OPERATIONS[name], get_wsgi_application(), world["parts"]
     kinds = [operation.as_strategy(generation_mode=mode) for mode in schemathesis.GenerationMode]
+    cases, findings = 0, set[str]()
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize="SPAK_FUZZ_EXAMPLES" not in os.environ,
+        max_examples=EXAMPLES, deadline=None, derandomize=not SECONDS,
         database=None, suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(case=st.one_of(kinds), there=st.booleans())
     def holds(case: Any, there: bool) -> None:
+        nonlocal cases
+        cases += 1
         cache.clear()
         if there:
             case.path_parameters = {key: parts[_part(case.path, key)] for key in case.path_parameters}
         with transaction.atomic():
             answer = case.call(app=app, headers={"Authorization": f"Bearer {world['secret']}"})
             transaction.set_rollback(True)
-        case.validate_response(answer, checks=HELD)
-        if there:
-            why = _misunderstood(name, case, answer)
-            assert not why, f"{why}\n{case.as_curl_command()}\n{answer.text[:500]}"
+        try:
+            case.validate_response(answer, checks=HELD)
+        except BaseExceptionGroup:
+            findings.add("5xx" if answer.status_code >= 500 else "schema")
+            raise
+        why = _misunderstood(name, case, answer) if there else ""
+        findings.update([why] * bool(why))
+        assert not why, f"{why}\n{case.as_curl_command()}\n{answer.content[:500]!r}"
 
-    holds()
+    ends = time.monotonic() + SECONDS / len(OPERATIONS)
+    try:
+        holds()
+        while time.monotonic() < ends:
+            holds()
+    finally:
+        if figures := os.environ.get("SPAK_FUZZ_FIGURES"):
+            with Path(figures).open("a") as file:
+                file.write(json.dumps({"cases": cases, "findings": sorted(findings)}) + "\n")

@@ -382,7 +382,16 @@ def test_the_list_tells_leases_by_the_time_that_hosts_agree_about(
 
 @pytest.mark.parametrize(
     "query",
-    ["state=finished", "mine=yes", "version=one", "page=2", "trials=2", "state=failed&colour=red"],
+    [
+        "state=finished",
+        "mine=yes",
+        "version=one",
+        "page=2",
+        "trials=2",
+        "state=failed&colour=red",
+        "colour=",
+        "=",
+    ],
 )
 def test_a_filter_that_is_none_is_refused(cast: Any, secret: str, query: str) -> None:
     answer = program(secret).get(f"{LIST}?{query}")

@@ -24,7 +24,7 @@ from rest_framework.response import Response
 from spakweb.face.api.documents import Address, Document
 from spakweb.face.api.idempotency import once
 from spakweb.face.api.json_view import OpenView, View
-from spakweb.face.api.reading import asked
+from spakweb.face.api.reading import asked, known
 from spakweb.ground.access import by_token
 
 Query = OpenApiParameter
@@ -59,24 +59,21 @@ class Operation:
     query: Sequence[OpenApiParameter] | None
     parameters: Sequence[OpenApiParameter] = ()
     method: str = "get"
+    filters: bool = False
+    """Whether the act itself refuses what it does not know in the query."""
 
     def __call__(self, view: View, request: Request, **here: Any) -> HttpResponseBase:
         """The answer to a request."""
         if self.query is not None:
             here["query"] = asked(request, self.query)
-        elif self.reads:
-            asked(request, ())
+        elif self.method == "get" and not self.filters:
+            known(request, self.parameters)
         if self.takes is not None and not isinstance(self.takes, dict):
             here["body"] = partial(view.given, request, self.takes)
         result = self.act(request, **here)
         if callable(result) and not isinstance(result, HttpResponseBase):
             return once(request, lambda: self.answer(request, result()))
         return self.answer(request, result)
-
-    @property
-    def reads(self) -> bool:
-        """Whether it gives a document, and has no parameters but those of all such."""
-        return self.method == "get" and not self.parameters and is_document(self.gives)
 
     def answer(self, request: Request, result: Any) -> HttpResponseBase:
         """What the act gave, as a response."""
@@ -102,10 +99,10 @@ def _operation(
     method: str, name: str, address: str, *, gives: Any = None, takes: Any = None, status: int = 200,
     also: Sequence[int] = (), query: Sequence[OpenApiParameter] | None = None,
     parameters: Sequence[OpenApiParameter] = (), around: Callable[..., Any] | None = None,
-    base: type[View] = View, **view: Any,
+    base: type[View] = View, filters: bool = False, **view: Any,
 ) -> Callable[[Act], Act]:  # fmt: skip
     def enter(act: Act) -> Act:
-        operation = Operation(act, gives, takes, status, query, parameters, method)
+        operation = Operation(act, gives, takes, status, query, parameters, method, filters)
 
         def answer(self: View, request: Request, **here: Any) -> HttpResponseBase:
             return operation(self, request, **here)

@@ -1,10 +1,10 @@
 """What readers may ask of every answer: a page of a list, only some members (`fields=`), and none when
 nothing changed (ETag).
 
-`asked` reads the parameters of a query as an operation declares them, `paged` gives a page with the address
-of the next, `chosen` cuts an answer down to the members that the query names; of a list those of its items.
-`validated` gives an answer its ETag, and an empty 304 where the reader has it already. Source: RFC 9110,
-section 13.1.2.
+`asked` reads the parameters of a query as an operation declares them, `known` refuses all others, `paged`
+gives a page with the address of the next, `chosen` cuts an answer down to the members that the query names;
+of a list those of its items. `validated` gives an answer its ETag, and an empty 304 where the reader has it
+already. Source: RFC 9110, section 13.1.2.
 """
 
 from __future__ import annotations
@@ -42,13 +42,18 @@ def asked(request: Request, parameters: Sequence[OpenApiParameter]) -> dict[str,
     Raises: Refused `web.filter`, also for one that the address does not know: a program would take all rows
     for those that it meant.
     """
+    known(request, parameters)
     given = dict(request.query_params.items())
-    names = [one.name for one in parameters]
-    unknown = sorted(given.keys() - {*names, NAME})
+    return {one.name: _read(one, given[one.name]) for one in parameters if given.get(one.name)}
+
+
+def known(request: Request, parameters: Sequence[OpenApiParameter]) -> None:
+    """Check the names in the query, not the values. Raises: Refused `web.filter`."""
+    names = [one.name for one in parameters if one.location == OpenApiParameter.QUERY]
+    unknown = sorted(request.query_params.keys() - {*names, NAME})
     if unknown:
         hint = f"Known: {', '.join((*names, NAME))}."
         raise Refused("web.filter", f"There is no parameter {unknown[0][:60]!r}.", hint)
-    return {one.name: _read(one, given[one.name]) for one in parameters if given.get(one.name)}
 
 
 def _read(parameter: OpenApiParameter, text: str) -> Any:

@@ -16,7 +16,7 @@ LARGEST = 2**63 - 1
 """The largest number that the database holds."""
 NO_CONTROL = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
 """What `reading.asked` takes as a text."""
-NO_NUL, NO_BLANK = "^[^\\x00]*$", "^[^\\x00]*\\S[^\\x00]*$"
+NO_NUL, NO_BLANK = "^[^\\x00]*$", "^[^\\x00]*[^\\x00\\s][^\\x00]*$"
 
 
 class Schema(AutoSchema):
@@ -115,6 +115,7 @@ def problems(result: dict[str, Any], generator: Any, request: Any, public: bool)
             for parameter in parameters:
                 if parameter["in"] == "query" and method == "get":  # names of uploads are made to fit
                     _limit(parameter["schema"])
+                    parameter["allowEmptyValue"] = True  # and taken for absent
             for answer in answers.values():
                 answer["headers"] = SENT
             if method == "get" and JSON in answers.get("200", {}).get("content", {}):

@@ -65,7 +65,10 @@ class RunFilter:
         Refused `web.run_filter`."""
         texts = {"spec": query.get("spec", ""), "label": query.get("label", ""), "text": query.get("q", "")}
         found = replace(cls.of(query), **texts)
-        given = {(key, value) for key, value in query.items() if value and key not in but}
+        empty = {
+            (name, "") for name in ("state", "spec", "version", "label", "q", "trials", "mine", "deleted")
+        }
+        given = {(key, value) for key, value in query.items() if key not in but} - empty
         if odd := sorted(key for key, _ in given - set(parse_qsl(found.query))):
             raise Refused(
                 "web.run_filter", f"The filters cannot be used: {', '.join(odd)[:100]}.",

@@ -80,7 +80,7 @@ def find_run(request: Request, team: str, run: str, *, whole: bool = False) -> R
 
 
 @get(
-    "spak-api-runs", RUNS, gives=shapes.Runs,
+    "spak-api-runs", RUNS, gives=shapes.Runs, filters=True,
     parameters=[
         Query("state", str, enum=[*State.values, "unchecked", "own-tests"]),
         *(Query(name, str) for name in ("spec", "label", "q")),
