@@ -47,8 +47,8 @@ bench: setup ## our figures beside their floors and aims, measured now; ARGS=pee
 faults: setup ## every fault test, the long walks too; more workers than cores, for they mostly wait
 	$(PYTEST) -n $(FAULT_WORKERS) --dist loadfile --no-loadscope-reorder -m faults $(ARGS)
 
-fuzz: setup ## every test with random input, the long ones too; 10,000 examples of each law of policies
-	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} $(PYTEST) --timeout 7200 -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)
+fuzz: setup ## every test with random input, the long ones too: 10,000 examples of each law of policies, 10 minutes of the API
+	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} SPAK_FUZZ_SECONDS=$${SPAK_FUZZ_SECONDS:-600} $(PYTEST) --timeout 7200 -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)
 
 format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff format .
