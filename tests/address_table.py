@@ -97,6 +97,7 @@ TEAM_ROUTES = {
     "spak-spec-health": Route(VIEWER, args=SPEC),
     "spak-spec-save": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
     "spak-spec-badge": Route(ADMIN, "post", {"who": "link"}, SPEC),
+    "spak-spec-follow": Route(VIEWER, "post", {"on": "0"}, SPEC),
     "spak-spec-archive": Route(ADMIN, "post", {}, SPEC),
     "spak-draft-drop": Route(VIEWER, "post", {}, SPEC),
     "spak-version-detail": Route(VIEWER, args=VERSION),

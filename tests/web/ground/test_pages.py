@@ -102,6 +102,15 @@ def test_a_name_that_is_taken_and_a_text_with_errors_are_said(cast: Any) -> None
     assert "Another spec is called small. This one is small-2 in addresses" in page
 
 
+def test_a_second_spec_of_one_name_is_asked_for(cast: Any) -> None:
+    url, bob = reverse("spak-spec-new", args=[cast.team.slug]), cast.client("bob")
+    answer = bob.post(url, {"name": "Small", "double": ""})
+    assert answer.status_code == 409 and "Another spec is called small." in answer.content.decode()
+    assert 'name="double" value="Small"' in answer.content.decode()
+    assert bob.post(url, {"name": "Small", "double": "Small"}).status_code == 302
+    assert Spec.objects.filter(team=cast.team, slug="small-2").exists()
+
+
 def test_an_error_page_of_a_team_has_its_navigation(cast: Any) -> None:
     runs = reverse("spak-run-list", args=[cast.team.slug])
     address = reverse("spak-spec-detail", args=[cast.team.slug, "none"])

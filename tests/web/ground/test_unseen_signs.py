@@ -55,7 +55,7 @@ def test_what_a_form_sends_back_stays_as_it_is(kept: str) -> None:
 
 @pytest.mark.django_db
 def test_mail_shows_them(cast: Any, settings: Any, django_capture_on_commit_callbacks: Any) -> None:
-    settings.REVIEW_MAIL = True
+    settings.SENDS_MAIL = True
     cast["rita"].email = "rita@x.example"
     cast["rita"].save()
     text = f"// {HIDDEN}\n{cast.spec.head.text}"

@@ -73,7 +73,7 @@ def test_who_changes_anothers_patch_tells_the_proposer_why(
     cast: Any, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     """By mail, in the inbox until the proposer says something, and on the page; the checks are run again."""
-    settings.REVIEW_MAIL = True
+    settings.SENDS_MAIL = True
     text = cast.spec.head.text.replace(ONE, OTHER).replace('step two: tool.list_files { path: "." }', LAST)
     patch = actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
     do(checks.CHECK, patch.latest.pk)

@@ -15,7 +15,7 @@ from spakweb.work.specs.actions import save_version
 def test_mail_goes_to_those_who_must_act(
     cast: Any, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
-    settings.REVIEW_MAIL = True
+    settings.SENDS_MAIL = True
     text = cast.spec.head.text.replace(ONE, OTHER)
     with django_capture_on_commit_callbacks(execute=True):
         patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
@@ -33,7 +33,7 @@ def test_mail_asks_those_again_whose_verdict_no_longer_counts(
     cast: Any, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     """After another meaning, and after bringing it up to date; not after formatting, nor those who left."""
-    settings.REVIEW_MAIL = True
+    settings.SENDS_MAIL = True
     text = cast.spec.head.text.replace(ONE, OTHER)
     patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
     actions.judge(cast["rita"], patch, 1, False, "Why?")

@@ -33,7 +33,7 @@ PILLS = {"due": "queued", "delivered": "succeeded", "failed": "failed"}
 
 def find_webhook(request: HttpRequest, team: str, webhook: int) -> Webhook:
     """The webhook, for an admin of its team."""
-    rows = Webhook.objects.select_related("team", "made_by")
+    rows = Webhook.objects.filter(user=None).select_related("team", "made_by")
     found: Webhook = access.find(request.user, "team.manage", rows, team__slug=team, pk=webhook)
     return found
 
@@ -63,7 +63,7 @@ def _list(
     request: HttpRequest, team: Team, given: dict[str, Any], why: Refused | None = None
 ) -> HttpResponse:
     states = Delivery.State
-    rows = Webhook.objects.filter(team=team).annotate(
+    rows = Webhook.objects.filter(team=team, user=None).annotate(
         pending=Count("deliveries", filter=Q(deliveries__state=states.DUE)),
         failed=Count("deliveries", filter=Q(deliveries__state=states.FAILED)),
     )

@@ -30,6 +30,7 @@ from spakweb.ground.web.error_pages import wants_json
 from spakweb.store.specs.examples import examples
 from spakweb.store.specs.models import Spec, SpecVersion, Tag
 from spakweb.store.specs.team_files import NAMED, TeamFiles, slug_of
+from spakweb.work.hooks import follow
 from spakweb.work.specs import actions, badges, show
 from spakweb.work.specs.actions import Stale
 from spakweb.work.specs.widening import Widens
@@ -69,14 +70,25 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
         name, template = request.POST.get("name", ""), request.POST.get("template", "")
         try:
             text = request.POST.get("text", "") or _begun(name, template)
+            if request.POST.get("double") != name:
+                _ask_of_double(found, name)
             made = actions.create_spec(request.user, found, name, text)
         except Refused as why:
             typed = {"name": name, "template": template, "text": request.POST.get("text", "")}
-            context |= {"why": why, **typed}
+            double = name if why.code == "web.spec_double" else ""
+            context |= {"why": why, "double": double, **typed}
             return render(request, "specs/new.html", context, status=why.status)
         _warn_of_double(request, made)
         return redirect("spak-editor", team=found.slug, spec=made.slug)
     return render(request, "specs/new.html", context)
+
+
+def _ask_of_double(team: Team, name: str) -> None:
+    """Raises: Refused `web.spec_double` where the name is taken: nobody means a second one without a word."""
+    other = Spec.objects.filter(team=team, slug=slug_of(name)).first()
+    if other is not None:
+        hint = "Type another name, or press Create spec once more for a second one of that name."
+        raise Refused("web.spec_double", f"Another spec is called {other.name}.", hint, 409)
 
 
 def _blank(team: Team) -> dict[str, Any]:
@@ -253,6 +265,14 @@ def badge(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Choose who sees the spec's badge."""
     found = find_spec(request, team, spec)
     badges.choose(request.user, found, request.POST.get("who", ""))
+    return _to(found)
+
+
+@require_POST
+def follow_spec(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Begin or end mail to the person about the spec's runs."""
+    found = find_spec(request, team, spec)
+    follow.follow(request.user, found, request.POST.get("on") == "1")
     return _to(found)
 
 

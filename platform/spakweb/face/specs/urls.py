@@ -17,6 +17,7 @@ urlpatterns = [
     path("<slug:spec>/compare/", views.compare, name="spak-spec-compare"),
     path("<slug:spec>/save/", changes.save, name="spak-spec-save"),
     path("<slug:spec>/badge/", changes.badge, name="spak-spec-badge"),
+    path("<slug:spec>/follow/", changes.follow_spec, name="spak-spec-follow"),
     path("<slug:spec>/archive/", changes.archive, name="spak-spec-archive"),
     path("<slug:spec>/draft/drop/", changes.drop_draft, name="spak-draft-drop"),
     path("<slug:spec>/v/<int:number>/", views.version, name="spak-version-detail"),

@@ -19,6 +19,7 @@ from spakweb.store.specs.examples import examples
 from spakweb.store.specs.facts import facts_of, findings
 from spakweb.store.specs.models import Badge, Spec, SpecVersion
 from spakweb.store.specs.team_files import TeamFiles, slug_of
+from spakweb.work.hooks import follow
 from spakweb.work.specs import show
 from spakweb.work.specs.actions import draft_of
 
@@ -134,6 +135,8 @@ def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             "problems": show.problems(findings(whole, law_of(found.team))),
             "recent": found.versions.select_related("author")[:5],
             "version_count": found.versions.count(),
+            "can_be_mailed": follow.can_be_mailed(request.user),
+            "follows": follow.follows(request.user, found),
         }
     )
     return render(request, "specs/detail.html", context)

@@ -106,6 +106,8 @@ WORDS = {
     "oidc.exchanged": "A job of a CI signed in",
     "oidc.made": "Added a rule for jobs of a CI",
     "oidc.removed": "Removed a rule for jobs of a CI",
+    "spec.followed": "Follows a spec by mail",
+    "spec.unfollowed": "Follows a spec no more",
     "spec.badge": "Chose who sees a spec's badge",
     "token.first_used": "Used a token for the first time",
     "token.made": "Created a token",

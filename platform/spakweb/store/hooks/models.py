@@ -1,7 +1,8 @@
-"""A webhook of a team, and its deliveries: the outbox that a trigger of the database fills (triggers.py).
+"""A webhook of a team, or mail to a person about a spec, and its deliveries: the outbox that a trigger of the
+database fills (triggers.py).
 
-Fields only; people change rows by actions.py, deliver.py sends what is in the outbox. No secret is stored:
-signing.py derives it.
+Fields only; people change rows by actions.py and follow.py, deliver.py sends what is in the outbox. No secret
+is stored: signing.py derives it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from django.utils import timezone
 
 from spakweb.ground.teams.models import Team
 from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import Spec
 
 EVENTS = ("waiting", "paused", "succeeded", "failed", "refused", "cancelled")
 """States of a run that can be reported. Queued and running alternate while a run goes on, and are not."""
+MAILED = ("waiting", "paused", "failed", "refused")
+"""States of a run that need a person: those who follow its spec are mailed about them."""
 DELIVER = "hooks.deliver"
 """The kind of job that sends a webhook's messages."""
 TEST = "test"
@@ -22,7 +26,8 @@ TEST = "test"
 
 
 class Webhook(models.Model):
-    """An address that is notified of a team's runs."""
+    """An address that is notified of a team's runs; or a person who follows a spec and is mailed about its
+    runs, without `url` and secret."""
 
     TEAM_PATH = "team"
 
@@ -38,9 +43,15 @@ class Webhook(models.Model):
     """Until when the secret before the last rotation signs too."""
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", null=True, blank=True
+    )
+    spec = models.ForeignKey(Spec, models.CASCADE, related_name="+", null=True, blank=True)
+    """Who follows which spec; None for an address."""
 
     class Meta:
         ordering = ("name", "pk")
+        constraints = (models.UniqueConstraint(fields=("spec", "user"), name="hooks_followed_once"),)
 
     def __str__(self) -> str:
         return f"webhook {self.name} of {self.team}"

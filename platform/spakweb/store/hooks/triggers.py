@@ -12,9 +12,10 @@ from typing import Any
 
 from spakweb.store.hooks.models import Delivery, Webhook
 from spakweb.store.runs.models import Run
+from spakweb.store.specs.models import SpecVersion
 
 NAME = "hooks_run_state"
-_RUNS, _HOOKS, _OUTBOX = (model._meta.db_table for model in (Run, Webhook, Delivery))
+_RUNS, _HOOKS, _OUTBOX, _VERSIONS = (model._meta.db_table for model in (Run, Webhook, Delivery, SpecVersion))
 _DIALECTS = {
     "sqlite": ("'msg_' || lower(hex(randomblob(16)))", "strftime('%Y-%m-%d %H:%M:%f', 'now')"),
     "postgresql": ("'msg_' || replace(gen_random_uuid()::text, '-', '')", "clock_timestamp()"),
@@ -57,5 +58,6 @@ def _insert(vendor: str) -> str:
         f"INSERT INTO {_OUTBOX} (webhook_id, run_id, message, event, count, reason, at, next_at, "
         f"body, state, tries, status, error) SELECT id, NEW.id, {message}, NEW.state, NEW.count, NEW.reason, "
         f"{now}, {now}, '', 'due', 0, 0, '' FROM {_HOOKS} WHERE team_id = NEW.team_id AND active "
-        "AND ',' || events || ',' LIKE '%,' || NEW.state || ',%'"
+        "AND ',' || events || ',' LIKE '%,' || NEW.state || ',%' AND (user_id IS NULL OR NEW.trial = '' "
+        f"AND spec_id = (SELECT spec_id FROM {_VERSIONS} WHERE id = NEW.version_id))"
     )

@@ -39,7 +39,7 @@ def add(user: Any, team: Team, url: str, events: Iterable[str], name: str = "") 
     salt = secrets.token_hex(24)
     with transaction.atomic():
         list(Team.objects.select_for_update(no_key=True).filter(pk=team.pk).values_list("pk"))
-        if Webhook.objects.filter(team=team).count() >= MOST:
+        if Webhook.objects.filter(team=team, user=None).count() >= MOST:
             raise Refused("web.webhook_many", f"A team has at most {MOST} webhooks.", "Remove one.", 409)
         made = Webhook.objects.create(
             team=team, name=one_line(name, 60) or parsed.host[:60], url=url.strip(), events=",".join(wanted),

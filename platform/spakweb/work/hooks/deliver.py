@@ -23,7 +23,7 @@ from spakweb.ground.audit.actions import record
 from spakweb.ground.outgoing import Answer
 from spakweb.store.hooks.models import DELIVER, TEST, Delivery, Webhook
 from spakweb.store.jobs.leases import APART
-from spakweb.work.hooks import signing
+from spakweb.work.hooks import follow, signing
 from spakweb.work.jobs.hold import Hold
 from spakweb.work.jobs.kinds import Again, Kind, decided
 from spakweb.work.jobs.queue import to_do
@@ -53,7 +53,7 @@ def _is_time(now: datetime) -> Q:
 
 def act(hold: Hold) -> dict[str, Any] | None:
     """Attempt the next message of a webhook. Raises: Again, Lost."""
-    hook = Webhook.objects.select_related("team").filter(pk=int(hold.key), active=True).first()
+    hook = Webhook.objects.select_related("team", "user").filter(pk=int(hold.key), active=True).first()
     if hook is None:
         return None
     rows = Delivery.objects.select_related("run__version__spec").filter(
@@ -75,7 +75,10 @@ def attempt(row: Delivery, hold: Hold) -> float:
         Delivery.objects.filter(pk=row.pk).update(body=row.body)
     body = row.body.encode()
     now = clock.now()
-    done = request(hook.url, signing.headers(hook, row.message, now, body), row.body)
+    if hook.user_id:
+        done = follow.mail(hook, json.loads(body)["data"])
+    else:
+        done = request(hook.url, signing.headers(hook, row.message, now, body), row.body)
     status = done.status
     good = 200 <= status < 300
     row.error = "" if good else _why(done, status)[:300]
@@ -153,13 +156,13 @@ def payload(row: Delivery) -> dict[str, Any]:
 
 
 def _why(done: Answer, status: int) -> str:
+    if done.why:
+        return done.why
     if 300 <= status < 400:
         return f"The receiver answered {status}, a redirect. Redirects are not followed."
     if status == GONE:
         return "The receiver answered 410 (gone). The webhook is off."
-    if status:
-        return f"The receiver answered {status}."
-    return done.why
+    return f"The receiver answered {status}."
 
 
 def _is_dead(hook: Webhook) -> bool:

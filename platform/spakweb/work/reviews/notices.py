@@ -45,7 +45,7 @@ def revised(revision: Revision, by: Any) -> None:
     if revision.rebases is None:
         _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
     patch = revision.patch
-    if not settings.REVIEW_MAIL:
+    if not settings.SENDS_MAIL:
         return
     done = {patch.author_id, *(one.user_id for one in rules.standing_approvals(patch))}
     rows = Verdict.standing().filter(revision__patch=patch).exclude(user__in=done).select_related("user")
@@ -83,7 +83,7 @@ def _to_author(revision: Revision, by: Any, text: str) -> None:
 
 
 def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
-    if not settings.REVIEW_MAIL:
+    if not settings.SENDS_MAIL:
         return
     found = {one.email for one in people if one != by and one.is_active and one.email}
     where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
