@@ -40,7 +40,7 @@ _MYPY = re.compile(
 )
 _RUST = re.compile(
     r"^(?P<level>error: internal compiler error|error|warning)(?:\[(?P<code>\w+)\])?: (?P<message>[^\n]*)\n"
-    r"\s*--> (?P<file>[^\n]+?):(?P<line>\d+):\d+$",
+    r"[ \t]*--> (?P<file>[^\n]+?):(?P<line>\d+):\d+$",
     re.M,
 )
 _RUST_PANIC = re.compile(
