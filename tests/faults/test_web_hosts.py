@@ -49,12 +49,12 @@ from pathlib import Path
 from spak.cancel import check
 from spak.runner.perform import Performer
 called, folder = Performer._called, Path({folder!r})
-def held(self, effect, history, step):
+def held(self, effect, *more):
     while (told := folder / "hold").exists() and told.read_text() == effect.step:
         (folder / "held").write_text(effect.step)
         check(self.cancel)
         time.sleep(0.02)
-    return called(self, effect, history, step)
+    return called(self, effect, *more)
 Performer._called = held
 """
 """In a worker: it stays in the middle of the step that the file `hold` names, and says so in `held`."""

@@ -142,9 +142,9 @@ def test_thirty_kills(tmp_path: Path) -> None:
     with stopped_at_last(Platform(tmp_path / "data")) as platform:
         keys = [platform.key, *started(platform, RUNS)]
 
-        def living() -> bool:
+        def living(module: str = "worker.process") -> bool:
             try:
-                return alive(platform.child("worker.process"))
+                return alive(platform.child(module))
             except (AssertionError, OSError):
                 return False
 
@@ -155,8 +155,13 @@ def test_thirty_kills(tmp_path: Path) -> None:
             time.sleep(chance.uniform(0.1, 2.5))
             web_kills = [at for at in web_kills if time.monotonic() - at < 65]
             of_web = len(web_kills) < 3 and chance.random() < 0.3
-            wait(living, "no worker comes up", platform)
-            os.kill(platform.child("home.serve" if of_web else "worker.process"), signal.SIGKILL)
+            module = "home.serve" if of_web else "worker.process"
+            wait(
+                lambda module=module: living("worker.process") and living(module),
+                "a part does not come up",
+                platform,
+            )
+            os.kill(platform.child(module), signal.SIGKILL)
             if of_web:
                 web_kills.append(time.monotonic())
         for key in keys:
@@ -189,16 +194,14 @@ def small(tmp_path: Path) -> Iterator[Path]:
 @contextmanager
 def nearly_full(disk: Path) -> Iterator[Callable[[], None]]:
     """The disk with 3 MiB left, as long as this lasts; what it gives fills them."""
-    with (disk / "filler").open("wb") as filler:
+    with (disk / "filler").open("wb", buffering=0) as filler:
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         filler.write(b"x" * (free - (3 << 20)))
-        filler.flush()
 
         def fill() -> None:
             with pytest.raises(OSError, match="No space left"):
                 while True:
                     filler.write(b"x" * 65536)
-                    filler.flush()
                     time.sleep(0.05)
 
         yield fill
@@ -324,10 +327,12 @@ def test_a_full_disk(small: Path) -> None:
         for key in keys:
             platform.key = key
             platform.reaches(6)
-        with (small / "filler").open("wb") as filler, pytest.raises(OSError, match="No space left"):
+        with (
+            (small / "filler").open("wb", buffering=0) as filler,
+            pytest.raises(OSError, match="No space left"),
+        ):
             while True:
                 filler.write(b"x" * 65536)
-                filler.flush()
         states = lambda: {session.get(live(platform, key)).json()["state"] for key in keys}  # noqa: E731
         wait(lambda: states() == {"queued"}, "a run that stands still reads running", platform)
         worker, said = platform.child("worker.process"), platform.up.said.count("\n")
