@@ -119,7 +119,7 @@ def test_the_tests_of_what_changed_with_the_rule_of_each(
     changed: Project, changes: dict[str, str | None], ids: list[str], rules: dict[str, str]
 ) -> None:
     found = chosen(changed(changes))
-    assert list(found.ids) == ids
+    assert sorted({ADD, TWICE, LATE, NONE} - set(found.left)) == sorted(ids)
     assert found.evidence == {"selection": {"rule": "symbols", "changed": rules, "tests": len(ids)}}
 
 
@@ -157,6 +157,70 @@ def test_only_these_run_and_the_record_says_why(changed: Project) -> None:
         "none of its tests: all of it"
     )
     assert PyTest().measure(replace(made, options={})).metrics["collected"] == 4
+
+
+ODD = """\
+import functools
+
+import pytest
+
+from calc.add import add, far
+
+
+def twice(function):
+    @functools.wraps(function)
+    def inner(**args):
+        function(**args)
+        function(**args)
+
+    return inner
+
+
+class Base:
+    def test_of_base(self):
+        assert add(1, 1) == 2
+
+
+class TestSub(Base):
+    def test_of_sub(self):
+        assert far(1) == 1
+
+
+@pytest.mark.parametrize("a", [1, 2])
+@twice
+def test_wrapped(a):
+    assert add(a, a) == 2 * a
+
+
+def test_again():
+    assert False
+
+
+def test_again():
+    assert far(1) == 1
+
+
+def _made(number):
+    def test_one():
+        assert number
+
+    return test_one
+
+
+test_made = _made(1)
+"""
+
+
+@pytest.mark.sandbox
+def test_a_test_counts_by_where_it_is_written_and_an_unknown_one_runs(changed: Project) -> None:
+    made = changed(edit("calc/add.py", "a + b", "b + a"))
+    (made.workspace / "tests/test_odd.py").write_text(ODD)
+    seen = measured(made, paths=["tests/test_odd.py"])
+    assert seen.checks[-1]["ok"], seen.checks
+    assert (seen.metrics["collected"], seen.metrics["deselected"]) == (4, 2), "base, wrapped twice, made"
+    made = changed(edit("calc/add.py", "return a\n", "return 1 * a\n"))
+    seen = measured(made, paths=["tests/test_odd.py"])
+    assert (seen.metrics["collected"], seen.metrics["deselected"]) == (3, 3), "sub, again, made"
 
 
 SPEC = """AGENT Mends LEVEL 2 {

@@ -1,10 +1,12 @@
 """Runs inside the sandbox: pytest with a reporter of our own. Sent as text to `python -I -B -c`; stdlib only.
 
-Standard input holds a nonce, read before any code of the workspace can run. When the session is over, one
+Standard input holds a nonce, read before any code of the workspace can run, and after it a list of tests that
+are left out, JSON. When the session is over, one
 line `<nonce> <JSON>` goes to a private copy of standard output. A process that ends before that (os._exit, a
 crash, a killed interpreter) leaves no such line, and that is what the validator looks for.
 """
 
+import inspect
 import json
 import os
 import sys
@@ -18,7 +20,8 @@ LIMIT = 2000
 class Reporter:
     """Counts outcomes by test id, from the reports that pytest itself makes."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: list[str]) -> None:
+        self.left = frozenset(left)
         self.collected: list[str] = []
         self.deselected = 0
         self.outcomes: dict[str, str] = {}
@@ -29,6 +32,14 @@ class Reporter:
         """Keep what went wrong in collecting."""
         if report.failed:
             self.collect_errors[report.nodeid] = _detail(report)
+
+    def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
+        """Leave out what need not run, unless that is all there is. A test counts by where it is written: a
+        base class may have it."""
+        left = [item for item in items if self.left.intersection(_written(item))] if self.left else []
+        if 0 < len(left) < len(items):
+            items[:] = [item for item in items if item not in set(left)]
+            config.hook.pytest_deselected(items=left)
 
     def pytest_deselected(self, items: list[Any]) -> None:
         """Count tests that were left out."""
@@ -76,6 +87,15 @@ class Reporter:
         }
 
 
+def _written(item: Any) -> set[str]:
+    """A function's name in the file that it is collected in, or in the one that it is written in."""
+    function = inspect.unwrap(getattr(item, "function", None) or (lambda: None))
+    names = getattr(function, "__qualname__", "").replace(".", "::")
+    code = getattr(function, "__code__", None)
+    files = {item.nodeid.partition("::")[0], os.path.relpath(code.co_filename) if code else ""}
+    return {f"{file}::{names}" for file in files}
+
+
 def _detail(report: Any) -> dict[str, Any]:
     """Where and why, as pytest's own traceback entry says it."""
     crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
@@ -91,11 +111,12 @@ def _detail(report: Any) -> dict[str, Any]:
 def main(arguments: list[str]) -> None:
     """Run pytest with the arguments and write the report after the nonce."""
     nonce = sys.stdin.buffer.read(64).decode("ascii")
+    left = json.loads(sys.stdin.buffer.read() or b"[]")
     out = os.dup(1)
     import pytest
 
     sys.path.insert(0, str(Path.cwd()))
-    reporter = Reporter()
+    reporter = Reporter(left)
     code = int(pytest.main(arguments, plugins=[reporter]))
     sys.stdout.flush()
     data = f"\n{nonce} {json.dumps(reporter.summary(code))}\n".encode()

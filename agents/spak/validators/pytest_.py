@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -75,15 +75,15 @@ class PyTest:
         python = _python(call)
         if not python:
             return launch.unavailable("pytest")
-        chosen, evidence = _affected(call) if call.options.get("tests") == "affected" else ((), {})
+        left, evidence = _affected(call) if call.options.get("tests") == "affected" else ((), {})
         nonce = secrets.token_hex(32)
         guest = Path(__file__).with_name("guest_pytest.py").read_text(encoding="utf-8")
         outcome = launch.run(
             call,
-            (python, "-I", "-B", "-c", guest, *_arguments(call.options, chosen)),
+            (python, "-I", "-B", "-c", guest, *_arguments(call.options)),
             timeout_s=call.options.get("timeout_s"),
             env={"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-            stdin=nonce.encode(),
+            stdin=nonce.encode() + json.dumps(left).encode(),
             heard=_before(nonce.encode(), call.heard),
             output_bytes=8 * MIB,
         )
@@ -92,7 +92,7 @@ class PyTest:
 
 
 def _affected(call: MeasureCall) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """The ids of the tests that the run's changes may affect, none for all, and the rule that chose them."""
+    """The tests that the run's changes do not affect, and the rule that chose the others."""
     from spak.world.affected import affected
 
     changes = {path: before for path, before in call.changed().items() if not call.hides(path)}
@@ -132,7 +132,7 @@ def _python(call: MeasureCall) -> str:
     return launch.program(call, "python")
 
 
-def _arguments(options: Mapping[str, Any], chosen: Sequence[str] = ()) -> list[str]:
+def _arguments(options: Mapping[str, Any]) -> list[str]:
     arguments = ["-p", "no:cacheprovider", "-o", "addopts=", "--color=no", "-q"]
     for plugin in options.get("plugins", ()):
         arguments += ["-p", plugin]
@@ -141,18 +141,7 @@ def _arguments(options: Mapping[str, Any], chosen: Sequence[str] = ()) -> list[s
     for option, flag in (("keyword", "-k"), ("marker", "-m")):
         if option in options:
             arguments += [flag, options[option]]
-    return [*arguments, *options.get("args", ()), *_within(chosen, options.get("paths", ()))]
-
-
-def _within(chosen: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
-    """The chosen tests below the paths; where there is none of these, the paths."""
-    tops = tuple(path.rstrip("/") for path in paths)
-    found = [
-        one
-        for one in chosen
-        if not tops or any(one == top or one.startswith((f"{top}/", f"{top}::")) for top in tops)
-    ]
-    return found or paths
+    return [*arguments, *options.get("args", ()), *options.get("paths", ())]
 
 
 def _read(call: MeasureCall, outcome: Outcome, nonce: str) -> Measurement:

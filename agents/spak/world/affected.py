@@ -1,10 +1,10 @@
 """Which tests the changes of a folder need, for the option `tests: affected` of PyTest.
 
-Takes a folder and the files of it that changed, with what they held before; gives pytest's ids and the rule
-that chose them for each changed symbol, or no ids, which is all tests. Of a changed Python file it looks at
-the symbols whose lines changed, and at the whole file where other lines did. What it cannot judge leads to
-all tests: a change of another kind of file, of a conftest or of settings, a file that does not parse, a
-symbol that nothing leads from.
+Takes a folder and the files of it that changed, with what they held before; gives the tests that need not
+run, and the rule that chose the others for each changed symbol. A test that the model does not know runs. Of
+a changed Python file it looks at the symbols whose lines changed, and at the whole file where other lines
+did. What it cannot judge leads to all tests: a change of another kind of file, of a conftest or of settings,
+a file that does not parse, a symbol that nothing leads from.
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ from spak.world.ask import Model, Symbol
 from spak.world.index import update
 from spak.world.store import Store
 
-MOST = 500
-"""Tests that are named one by one; more of them are all."""
 SHOWN = 20
 UNSEEN = ("conftest.py", "setup.py", "__main__.py")
 """Names of Python files that no import leads to."""
 
 
 class Affected(NamedTuple):
-    """Pytest's ids, none for all tests, and what the record says of the choice."""
+    """The tests that may be left out, as pytest names them without parameters, and what the record says."""
 
-    ids: tuple[str, ...]
+    left: tuple[str, ...]
     evidence: dict[str, Any]
 
 
 def affected(
     folder: Path, changes: Mapping[str, bytes | None], index: Path, cancel: Cancel | None = None
 ) -> Affected:
-    """The tests to run. `changes` has what a file held before, None where it was not there; `index` is the
-    file of the model, which is brought up to date."""
+    """The tests to leave out. `changes` has what a file held before, None where it was not there; `index` is
+    the file of the model, which is brought up to date."""
     if not changes:
         return _all("nothing changed")
     for path in changes:
@@ -76,10 +74,10 @@ def _chosen(model: Model, changes: Mapping[str, bytes | None]) -> Affected:
                 return _all(f"nothing leads from {name} to a test")
             rules[name] = chosen.rule
             found.update(dict.fromkeys(chosen.tests))
-    if len(found) > MOST:
-        return _all(f"{len(found)} tests are affected")
-    shown = {"rule": "symbols", "changed": dict(list(rules.items())[:SHOWN]), "tests": len(found)}
-    return Affected(tuple(sorted(map(rank.node, found))), {"selection": shown})
+    known = {rank.node(item.id) for item in model.symbols() if model.is_test(item.id)}
+    kept = set(map(rank.node, found))
+    shown = {"rule": "symbols", "changed": dict(list(rules.items())[:SHOWN]), "tests": len(kept)}
+    return Affected(tuple(sorted(known - kept)), {"selection": shown})
 
 
 def _touched(model: Model, path: str, before: bytes, after: bytes) -> list[Symbol]:

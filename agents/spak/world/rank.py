@@ -47,9 +47,9 @@ def of_file(model: Model, path: str) -> Chosen:
 
 
 def node(test: str) -> str:
-    """A test as pytest names it."""
+    """A test as pytest names it, without parameters; of one that is defined again both are meant."""
     path, _, qual = test.partition(":")[2].partition("#")
-    return f"{path}::{qual.replace('.', '::')}"
+    return "::".join((path, *(part.partition("~")[0] for part in qual.split("."))))
 
 
 def _of_files(model: Model, paths: set[str], everything: Sequence[Symbol]) -> Chosen:
