@@ -52,6 +52,15 @@ class Person(Watched):
             at,
         )
 
+    def select(self, word: str) -> None:
+        """Select the first place of a word, as Shift with an arrow does."""
+        at = self.text.index(word)
+        self.page.evaluate(
+            """([anchor, head]) => { const { view } = document.querySelector('#text-pane .cm-content').cmTile;
+            view.focus(); view.dispatch({ selection: { anchor, head }, scrollIntoView: true }); }""",
+            [at, at + len(word)],
+        )
+
     def looked(self) -> None:
         """Wait until what is shown is about the text as it stands: from a change on the editor is busy."""
         expect(self.page.locator("#editor")).not_to_have_attribute("aria-busy", "true")

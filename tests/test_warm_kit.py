@@ -67,3 +67,27 @@ def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait() == process.poll() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["tell a 'b c'", "echo in | tell 2>errors | cat; cat errors", "tell >out; cat out", "tell 7", "tell 9"],
+)
+def test_a_command_is_one_for_a_shell(tmp_path: Path, line: str) -> None:
+    """Its words, folder, environment, streams and exit are those of the script itself."""
+    text = "import os, sys\nprint(sys.argv, os.getcwd(), os.environ['HERE'], sys.stdin.read())\n"
+    text += "print('error', file=sys.stderr)\nsys.stdout.flush()\n"
+    text += "end = {'7': lambda: sys.exit(7), '9': lambda: os.kill(os.getpid(), 9)}\n"
+    text += "end.get(sys.argv[-1], bool)()\n"
+    (tmp_path / "cold").mkdir()
+    script = tmp_path / "cold/tell"
+    script.write_text(f"#!{sys.executable}\n{text}")
+    script.chmod(0o755)
+
+    def done(first: Path) -> tuple[int, bytes, bytes]:
+        env = {**ENV, "PATH": f"{first}:{ENV['PATH']}"}
+        seen = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=env, input=b"given", capture_output=True)
+        return seen.returncode, seen.stdout, seen.stderr
+
+    warm = done(warm_kit.command(tmp_path / "warm", script))
+    assert warm == done(tmp_path / "cold")

@@ -95,6 +95,39 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
+COMMAND = """\
+#!{python} -IS
+import json, os, signal, socket, sys
+os.umask(mask := os.umask(0o077))
+said = socket.socket(socket.AF_UNIX)
+said.connect({address!r})
+request = dict(argv=[{program!r}, *sys.argv[1:]], cwd=os.getcwd(), env=dict(os.environ), umask=mask)
+asked = json.dumps(request).encode() + b"\\n"
+sent = socket.send_fds(said, [asked], [0, 1, 2])
+if sent < len(asked):
+    said.sendall(asked[sent:])
+lines = said.makefile("rb")
+lines.readline()
+code = int(lines.readline())
+if code < 0:
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+def command(folder: Path, program: Path) -> Path:
+    """A new folder for PATH, in which that script of Python's is a command that forks the process behind: for
+    shells, which find commands by name."""
+    folder.mkdir()
+    path = folder / program.name
+    text = COMMAND.format(python=sys.executable, address=_address(os.getpid()), program=str(program))
+    path.write_text(text)
+    path.chmod(0o755)
+    return folder
+
+
 def begin(args: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: IO[Any]) -> Forked:
     """`python ARGS` in a session of its own, without input; whoever begins it ends it."""
     with Path(os.devnull).open("rb") as nothing:

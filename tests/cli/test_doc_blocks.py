@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+import warm_kit
 from process_kit import WAIT_S
 from repair_kit import project
 from spak import config
@@ -88,10 +89,12 @@ def spec(page: str, word: str) -> str:
 
 
 def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
-    """A line as a person runs it, with a home of its own."""
-    home = folder.with_name(f"home-{folder.name}")
+    """A line as a person runs it, with a home of its own; its `spak` has its imports behind it."""
+    home, quick = folder.with_name(f"home-{folder.name}"), folder.with_name("quick")
     home.mkdir(exist_ok=True)
-    path = f"{ROOT / '.venv/bin'}:{os.environ['PATH']}"
+    if not quick.exists():
+        warm_kit.command(quick, ROOT / ".venv/bin/spak")
+    path = f"{quick}:{ROOT / '.venv/bin'}:{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", line],
         cwd=folder,

@@ -30,26 +30,29 @@ def children_of(marker: str) -> list[str]:
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("records", [4, 14, 25])
-def test_the_records_before_the_kill_stay_and_the_run_goes_on(tmp_path: Path, records: int) -> None:
-    spec = shortened(tmp_path, 4)
-    runner = start(
-        [sys.executable, "-c", "from spak.cli import main; main()", "run", str(spec), "--seed", "3"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def test_the_records_before_each_kill_stay_and_the_run_goes_on(tmp_path: Path) -> None:
+    """Killed near its beginning, and resumed, killed while it measures, and resumed, and once more."""
+    spec, whole, verb = shortened(tmp_path, 4), b"", ["run", "attention_tuner.spak", "--seed", "3"]
+    assert spec.name == verb[1]
 
     def traces() -> list[Path]:
         return list(tmp_path.glob(".spak/runs/*/trace.jsonl"))
 
-    until(lambda: traces() and traces()[0].read_bytes().count(b"\n") >= records)
-    os.kill(runner.pid, signal.SIGKILL)
-    runner.wait()
-    (trace,) = traces()
-    until(lambda: children_of(str(tmp_path)) == [])
-    before = trace.read_bytes()
-    whole = before[: before.rfind(b"\n") + 1]
+    for records in (4, 14, 25):
+        runner = start(
+            [sys.executable, "-c", "from spak.cli import main; main()", *verb],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda least=records: traces() and traces()[0].read_bytes().count(b"\n") >= least)
+        os.kill(runner.pid, signal.SIGKILL)
+        assert runner.wait() == -signal.SIGKILL, "it had ended before it was killed"
+        (trace,) = traces()
+        until(lambda: children_of(str(tmp_path)) == [])
+        before = trace.read_bytes()
+        assert before.startswith(whole)
+        whole, verb = before[: before.rfind(b"\n") + 1], ["resume", "latest"]
     code, seen = spak(tmp_path, "resume", "latest", "--json")
     assert (code, seen["state"]) == (0, "succeeded") or seen["task"] == "finalize", (
         seen

@@ -107,8 +107,17 @@ def _hash(key: bytes) -> str:
 
 
 def compiled(law: Law, spec: str, axioms: Mapping[str, str]) -> Policy:
-    """The policy of a run. Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`."""
-    own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
+    """The policy of a run: the checks of a spec, its forecast and its run ask for the same one.
+
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`.
+    """
+    return _compiled(law.key, spec, tuple(sorted(axioms.items())))
+
+
+@by_size(1 << 18)
+def _compiled(key: bytes, spec: str, axioms: tuple[tuple[str, str], ...]) -> Policy:
+    law = Law.from_json(canon.loads(key))
+    own = {name: text for name, text in ((SPEC, spec), *axioms) if text}
     sources = law.with_guards(own.values())
     if own.keys() & sources.keys():
         raise PolicyError("policy.closed", f"{min(own.keys() & sources.keys())} is a file of the law")

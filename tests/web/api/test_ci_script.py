@@ -7,13 +7,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import warm_kit
 from platform_kit import ROOT, Up, manage, running, seeded
+from process_kit import WAIT_S
 from sources_kit import Repository
 
 SPAK = str(ROOT / ".venv/bin/spak")
@@ -61,6 +63,11 @@ def checkout(tmp_path: Path) -> Path:
     ):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     return tmp_path
+
+
+def called(env: Mapping[str, str], *words: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    """`spak WORDS`, in a folder that says nothing of it."""
+    return warm_kit.run([SPAK, *words], cwd=ROOT, env=env, input=input, timeout=WAIT_S)
 
 
 def pasted(up: Up, checkout: Path, **about: str) -> subprocess.CompletedProcess[str]:
@@ -126,19 +133,11 @@ def test_spak_is_a_client(
     files.mkdir()
     (files / "given.txt").write_text("text\n")
     home = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "home")}
-    kept = subprocess.run(
-        [SPAK, "login", up.url], input=f"{secret}\n", env=home, capture_output=True, text=True, check=True
-    )
+    kept = called(home, "login", up.url, input=f"{secret}\n")
+    assert kept.returncode == 0, kept.stderr
     assert f"  team {team}\n" in kept.stderr and secret not in kept.stdout + kept.stderr
     words = ["--server", up.url, "--files", str(files), "--wait", "--junit", str(tmp_path / "spak.xml")]
-    done = subprocess.run(
-        [SPAK, "run", f"{team}/{spec}@1", *words],
-        env=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = called(home, "run", f"{team}/{spec}@1", *words)
     assert done.returncode == code, done.stderr
     lines = done.stderr.splitlines()
     assert lines[0].startswith("run ") and f"/t/{team}/runs/" in lines[0]
@@ -149,14 +148,11 @@ def test_spak_is_a_client(
     )
     if code == 0:
         words += ["--artifacts", str(tmp_path / "made")]
-        done = subprocess.run(
-            [SPAK, "run", f"{team}/makes", *words], env=home, capture_output=True, text=True, check=False
-        )
+        done = called(home, "run", f"{team}/makes", *words)
         assert done.returncode == 0 and (tmp_path / "made/out.txt").read_text() == "made", done.stderr
         assert done.stderr.count("may run by itself where a tool finds it: conftest.py") == 1
         assert "finds it: out.txt" not in done.stderr
     again = [
-        SPAK,
         "run",
         f"{team}/{spec}",
         "--server",
@@ -166,13 +162,11 @@ def test_spak_is_a_client(
         "--idempotency-key",
         f"k-{spec}",
     ]
-    found = [
-        json.loads(subprocess.run(again, env=home, capture_output=True, check=False).stdout) for _ in range(2)
-    ]
+    found = [json.loads(called(home, *again).stdout) for _ in range(2)]
     assert found[0]["key"] == found[1]["key"] and found[0]["ended"]
-    gone = [subprocess.run([SPAK, "logout", up.url, "--json"], env=home, capture_output=True) for _ in "ab"]
+    gone = [called(home, "logout", up.url, "--json") for _ in "ab"]
     assert [json.loads(one.stdout)["known"] for one in gone] == [True, False]
-    assert subprocess.run(again, env=home, capture_output=True, check=False).returncode == 2
+    assert called(home, *again).returncode == 2
 
 
 def test_a_spec_or_version_that_is_not_there(platform: tuple[Up, str, str]) -> None:
@@ -183,9 +177,7 @@ def test_a_spec_or_version_that_is_not_there(platform: tuple[Up, str, str]) -> N
         (f"{team}/good@9", "web.run_version"),
         ("x", "usage.arguments"),
     ):
-        done = subprocess.run(
-            [SPAK, "run", name, "--server", up.url], env=home, capture_output=True, text=True, check=False
-        )
+        done = called(home, "run", name, "--server", up.url)
         assert done.returncode == 2 and f"[{known}]" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -199,9 +191,9 @@ def test_the_client_runs_on_a_source_of_the_operators_disk(tmp_path: Path, place
     made = f"{MADE.replace('good', 'on source').replace('bad', 'not there')}{SOURCE % repository.folder}"
     team, secret = manage(data, "shell", "--no-imports", "-c", made, **folders).stdout.split()[-2:]
     with running(data, **folders) as up:
-        done = subprocess.run(
-            [SPAK, "run", f"{team}/on-source", "--server", up.url, "--source", "app", "--wait", "--json"],
-            env={**os.environ, "SPAK_TOKEN": secret, "HOME": str(tmp_path)}, capture_output=True, text=True,
+        done = called(
+            {**os.environ, "SPAK_TOKEN": secret, "HOME": str(tmp_path)},
+            "run", f"{team}/on-source", "--server", up.url, "--source", "app", "--wait", "--json",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["source"]["commit"] == repository.head()
