@@ -70,7 +70,8 @@ class Code:
             "link": "SELECT a.text, b.text, how, role, lines FROM link JOIN name a ON a.id = caller"
             f" JOIN name b ON b.id = callee {where}",
             "site": f"SELECT text, site.name, line FROM site JOIN name ON name.id = caller {where}",
-            "dep": f"SELECT file.path, dep.path, dep.name FROM dep JOIN file ON file.id = dep.file {where}",
+            "dep": "SELECT file.path, coalesce(own.path, '/'), name FROM dep JOIN file ON file.id = dep.file"
+            " LEFT JOIN file own ON own.id = target " + where.format("file"),
         }
         return {name: sorted(self.store.rows(sql.format(name), root)) for name, sql in queries.items()}
 

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,9 +21,7 @@ from spak.world.index import symbol_id
 from spak.world.link import link
 from spak.world.modules import Modules
 from spak.world.resolve import Resolver
-from spak.world.store import Store
-
-_CHUNK = 500
+from spak.world.store import Store, marks, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +54,22 @@ class Symbol:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """A symbol that depends on another, directly or through `via`, and how that edge was found."""
 
     symbol: str
-    path: str
     line: int
     how: str
     via: str
 
+    @property
+    def path(self) -> str:
+        """The file of the symbol."""
+        return _path(self.symbol)
+
 
 class Model:
-    """The model of one folder."""
+    """The model of one folder, as it was when it was made: edges that were read once are kept."""
 
     def __init__(self, store: Store, root: Path) -> None:
         """Raises: UsageError `world.missing` where the folder was never indexed."""
@@ -77,6 +78,9 @@ class Model:
         self.tree = store.tree(self.root)
         if not self.tree:
             raise UsageError("world.missing", f"{root} has no index", "spak world index makes one")
+        self._into: dict[int, list[tuple[int, Reach]]] = {}
+        self._replacing: dict[int, list[tuple[int, Reach]]] = {}
+        self._texts: dict[int, str] = {}
 
     def covers(self, unresolved: int = 0) -> Covers:
         """What answers rest on now."""
@@ -177,31 +181,23 @@ class Model:
 
     def callers(self, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
         """Edges into symbols: caller, callee, how, role, lines."""
-        return self._edges("callee", self._numbers(ids))
+        return self._edges("callee", ids)
 
     def callees(self, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
         """Edges out of symbols."""
-        return self._edges("caller", self._numbers(ids))
+        return self._edges("caller", ids)
 
-    def _edges(self, column: str, numbers: Sequence[int]) -> list[tuple[str, str, str, str, str]]:
-        found: list[Any] = []
-        for at in range(0, len(numbers), _CHUNK):
-            part = numbers[at : at + _CHUNK]
-            found += self.store.rows(
-                "SELECT a.text, b.text, how, role, lines FROM link JOIN name a ON a.id = caller"
-                f" JOIN name b ON b.id = callee WHERE tree = ? AND {column} IN ({_marks(part)})",
-                [self.tree, *part],
-            )
-        return sorted(found)
+    def _edges(self, column: str, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
+        numbers = [row[0] for row in self._some("SELECT id FROM name WHERE text IN ({})", list(ids))]
+        sql = (
+            "SELECT a.text, b.text, how, role, lines FROM link JOIN name a ON a.id = caller"
+            f" JOIN name b ON b.id = callee WHERE tree = {self.tree} AND {column} IN ({{}})"
+        )
+        return sorted(self._some(sql, numbers))
 
-    def _numbers(self, ids: Iterable[str]) -> list[int]:
-        wanted, found = list(ids), []
-        for at in range(0, len(wanted), _CHUNK):
-            part = wanted[at : at + _CHUNK]
-            found += [
-                row[0] for row in self.store.rows(f"SELECT id FROM name WHERE text IN ({_marks(part)})", part)
-            ]
-        return found
+    def _some(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        """The rows of a question about values, of which there may be many."""
+        return [row for part in parts(values) for row in self.store.rows(sql.format(marks(part)), part)]
 
     def impact(self, targets: Sequence[Symbol], wide: bool = False) -> list[Reach]:
         """All that depends on the targets, nearest first; their members count as the targets do.
@@ -209,33 +205,46 @@ class Model:
         A changed class also reaches the members of subclasses that replace its own; a changed member that
         replaces one of a base also reaches what calls that. `wide` begins with the whole class of a member.
         """
-        seeds = {row[0]: row[1] for row in self._seeds(targets, wide)}
-        over = self._overridden(list(seeds))
-        steps: dict[int, tuple[int, str, int]] = {}
-        front, first = [*seeds, *over], True
+        seeds = self._seeds(targets, wide)
+        over = self._some(
+            "SELECT callee, text FROM link JOIN name ON name.id = callee"
+            f" WHERE tree = {self.tree} AND role = 'over' AND caller IN ({{}})",
+            list(seeds),
+        )
+        self._texts.update(seeds)
+        self._texts.update(over)
+        front = list(dict.fromkeys([*seeds, *(row[0] for row in over)]))
+        steps = set(seeds)
+        found: list[Reach] = []
         while front:
-            rows: list[tuple[Any, ...]] = []
-            for at in range(0, len(front), _CHUNK):
-                part = front[at : at + _CHUNK]
-                rows += self.store.rows(
-                    "SELECT caller, callee, how, role, CAST(lines AS INTEGER) FROM link"
-                    f" WHERE tree = ? AND callee IN ({_marks(part)})",
-                    [self.tree, *part],
-                )
-            front = []
-            for caller, callee, how, role, line in rows:
-                if caller in seeds or caller in steps or (role == "over" and not (first and callee in seeds)):
-                    continue
-                steps[caller] = (callee, how, line)
-                front.append(caller)
-            first = False
-        texts = self._texts([*steps, *(step[0] for step in steps.values())])
-        return [
-            Reach(texts[caller], _path(texts[caller]), line, how, texts[callee])
-            for caller, (callee, how, line) in steps.items()
-        ]
+            self._read(front)
+            after: list[int] = []
+            for callee in front:
+                edges = self._into[callee]
+                if callee in seeds:
+                    edges = edges + self._replacing.get(callee, [])
+                for caller, reach in edges:
+                    if caller not in steps:
+                        steps.add(caller)
+                        after.append(caller)
+                        found.append(reach)
+            front = after
+        return found
 
-    def _seeds(self, targets: Sequence[Symbol], wide: bool) -> list[tuple[Any, ...]]:
+    def _read(self, front: Iterable[int]) -> None:
+        """Read the edges into symbols that no question of this model has asked for yet."""
+        missing = [callee for callee in front if callee not in self._into]
+        self._into.update((callee, []) for callee in missing)
+        sql = (
+            "SELECT callee, caller, how, role, CAST(lines AS INTEGER), text FROM link"
+            f" JOIN name ON name.id = caller WHERE tree = {self.tree} AND callee IN ({{}})"
+        )
+        for callee, caller, how, role, line, text in self._some(sql, missing):
+            self._texts[caller] = text
+            edges = self._replacing.setdefault(callee, []) if role == "over" else self._into[callee]
+            edges.append((caller, Reach(text, line, how, self._texts[callee])))
+
+    def _seeds(self, targets: Sequence[Symbol], wide: bool) -> dict[int, str]:
         found: dict[int, str] = {}
         for symbol in targets:
             qual = symbol.qual
@@ -243,42 +252,21 @@ class Model:
                 qual = qual.rpartition(".")[0]
             whole = symbol_id(symbol.path, qual)
             inner = f"{whole}." if qual else f"{whole}#"
-            rows = self.store.rows(
-                "SELECT id, text FROM name WHERE text = ? OR (text > ? AND text < ?)",
-                [whole, inner, inner + "\U0010ffff"],
+            found.update(
+                self.store.rows(
+                    "SELECT id, text FROM name WHERE text = ? OR (text > ? AND text < ?)",
+                    [whole, inner, inner + "\U0010ffff"],
+                )
             )
-            found.update({row[0]: row[1] for row in rows})
-        return list(found.items())
-
-    def _overridden(self, seeds: list[int]) -> list[int]:
-        rows: list[tuple[Any, ...]] = []
-        for at in range(0, len(seeds), _CHUNK):
-            part = seeds[at : at + _CHUNK]
-            rows += self.store.rows(
-                f"SELECT callee FROM link WHERE tree = ? AND role = 'over' AND caller IN ({_marks(part)})",
-                [self.tree, *part],
-            )
-        return [row[0] for row in rows]
-
-    def _texts(self, numbers: Iterable[int]) -> dict[int, str]:
-        wanted = list(dict.fromkeys(numbers))
-        found: dict[int, str] = {}
-        for at in range(0, len(wanted), _CHUNK):
-            part = wanted[at : at + _CHUNK]
-            found.update(self.store.rows(f"SELECT id, text FROM name WHERE id IN ({_marks(part)})", part))
         return found
 
     def unresolved(self, names: Iterable[str]) -> list[tuple[str, str, int]]:
         """The places that name one of these and could not be followed: caller, name, line."""
-        wanted, found = sorted({name for name in names if name}), []
-        for at in range(0, len(wanted), _CHUNK):
-            part = wanted[at : at + _CHUNK]
-            found += self.store.rows(
-                "SELECT text, site.name, line FROM site JOIN name ON name.id = caller"
-                f" WHERE tree = ? AND site.name IN ({_marks(part)})",
-                [self.tree, *part],
-            )
-        return sorted(found)
+        sql = (
+            "SELECT text, site.name, line FROM site JOIN name ON name.id = caller"
+            f" WHERE tree = {self.tree} AND site.name IN ({{}})"
+        )
+        return sorted(self._some(sql, sorted({name for name in names if name})))
 
     def dynamic(self, paths: Iterable[str]) -> list[tuple[str, str, int]]:
         """The places of files whose meaning only a run reveals (`getattr`, `exec`): caller, what, line."""
@@ -309,29 +297,12 @@ class Model:
             row = content and self.store.rows(f"SELECT {column} FROM content WHERE id = ?", [content])
             return orjson.loads(row[0][0]) if row else None
 
-        links = link(
-            path, load("body", path), Resolver(_cached(lambda where: load("face", where)), Modules(contents))
-        )
+        links = link(path, load("body", path), Resolver(lambda where: load("face", where), Modules(contents)))
         return [
             (how, role, lines)
             for own, where, qual, how, role, lines in links.edges
             if symbol_id(path, own) == caller and symbol_id(where, qual) == callee
         ]
-
-
-def _cached(load: Any) -> Any:
-    known: dict[str, Any] = {}
-
-    def face(path: str) -> Any:
-        if path not in known:
-            known[path] = load(path)
-        return known[path]
-
-    return face
-
-
-def _marks(part: Sequence[Any]) -> str:
-    return ",".join("?" * len(part))
 
 
 def _bare(path: str) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import gc
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from spak.errors import UsageError
 from spak.world import scan
 from spak.world.extract import EXTRACTORS
 from spak.world.facts import EXTRACTOR, Body, Face
-from spak.world.languages import PREFIXES
+from spak.world.languages import PREFIXES, language_of
 from spak.world.link import Links, link
 from spak.world.modules import Modules, word
 from spak.world.resolve import Resolver
 from spak.world.scan import Found
 from spak.world.store import Store
+from spak.world.values import NOTHING
 from spak.world.worker import Parsers
 
 _RACY_NS = 2_000_000_000
@@ -190,46 +192,40 @@ class Indexer:
             affected |= self._dependents(path, None)
         affected |= self._dependents("/", words)
         for path in gone:
-            self._forget(self.known[path].id)
+            self._forget(path)
             db.execute("DELETE FROM file WHERE id = ?", (self.known.pop(path).id,))
         now = time.time_ns()
         for path, item in new.items():
             self._write(path, item, now)
         after = {path: known.content for path, known in self.known.items()}
         affected = set(after) if shape else affected & after.keys()
-        self._link(sorted(affected), after)
+        self._link(sorted(affected), after, before)
         return len(affected)
 
     def _differ(self, old: int, new: int) -> set[str]:
         """The names at the top of a file that other files see otherwise than before."""
         if old == new:
             return set()
-        was, now = self._face(old) or _EMPTY, self._face(new) or _EMPTY
+        was, now = self._face(old) or NOTHING, self._face(new) or NOTHING
         found = {
             name
             for part in ("names", "symbols")
             for name in was[part].keys() | now[part].keys()
             if was[part].get(name) != now[part].get(name)
         }
-        if (
-            was["all"] != now["all"]
-            or was["stars"] != now["stars"]
-            or was["names"].keys() != now["names"].keys()
-        ):
+        if was["all"] != now["all"] or was["stars"] != now["stars"]:
             found.add("*")
         return found
 
     def _dependents(self, path: str, names: set[str] | None) -> set[str]:
-        sql = (
-            "SELECT DISTINCT file.path FROM dep JOIN file ON file.id = dep.file"
-            " WHERE dep.tree = ? AND dep.path = ?"
-        )
+        sql = "SELECT path FROM dep JOIN file ON file.id = dep.file WHERE target = ?"
+        target = self._target(path)
         if names is None:
-            return {row[0] for row in self.store.rows(sql, [self.tree, path])}
-        found: set[str] = set()
-        for name in names:
-            found |= {row[0] for row in self.store.rows(f"{sql} AND dep.name = ?", [self.tree, path, name])}
-        return found
+            return {row[0] for row in self.store.rows(sql, [target])}
+        return {row[0] for name in names for row in self.store.rows(f"{sql} AND name = ?", [target, name])}
+
+    def _target(self, path: str) -> int:
+        return -self.tree if path == "/" else self.known[path].id
 
     def _write(self, path: str, item: _New, now: int) -> None:
         values = (
@@ -255,50 +251,47 @@ class Indexer:
             )
             known.content = item.content
 
-    def _forget(self, file: int) -> None:
-        for table in ("link", "site", "dep"):
-            self.store.db.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
+    def _forget(self, path: str) -> None:
+        own = symbol_id(path, "")
+        callers = "caller IN (SELECT id FROM name WHERE text = ? OR (text > ? AND text < ?))"
+        for table in ("link", "site"):
+            self.store.db.execute(
+                f"DELETE FROM {table} WHERE tree = ? AND {callers}", (self.tree, own, f"{own}#", f"{own}$")
+            )
+        self.store.db.execute("DELETE FROM dep WHERE file = ?", (self.known[path].id,))
 
-    def _link(self, paths: list[str], contents: dict[str, int]) -> None:
+    def _link(self, paths: list[str], contents: dict[str, int], old: Container[str]) -> None:
         modules = Modules(path for path, content in contents.items() if content)
         values = Resolver(lambda path: self._face(contents.get(path, 0)), modules)
         for path in paths:
             check(self.cancel)
-            file = self.known[path].id
-            self._forget(file)
+            if path in old:
+                self._forget(path)
             if contents[path]:
-                self._keep(file, path, link(path, self._body(contents[path]), values))
+                self._keep(path, link(path, self._body(contents[path]), values))
 
-    def _keep(self, file: int, path: str, links: Links) -> None:
-        tree, name, db = self.tree, self.store.name, self.store.db
-        own = symbol_id(path, "")
-        ids: dict[str, int] = {}
-
-        def number(qual: str) -> int:
-            if qual not in ids:
-                ids[qual] = name(f"{own}#{qual}" if qual else own)
-            return ids[qual]
-
-        db.executemany(
-            "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    tree,
-                    name(symbol_id(where, callee)),
-                    number(caller),
-                    how,
-                    role,
-                    " ".join(map(str, lines)),
-                    file,
-                )
-                for caller, where, callee, how, role, lines in links.edges
-            ],
+    def _keep(self, path: str, links: Links) -> None:
+        tree, db = self.tree, self.store.db
+        edges = [
+            (symbol_id(where, callee), symbol_id(path, caller), how, role, " ".join(map(str, lines)))
+            for caller, where, callee, how, role, lines in links.edges
+        ]
+        sites = [(name, symbol_id(path, caller), line) for caller, name, line in links.unresolved]
+        ids = self.store.numbers(
+            [*(text for edge in edges for text in edge[:2]), *(site[1] for site in sites)]
         )
         db.executemany(
-            "INSERT INTO site VALUES (?, ?, ?, ?, ?)",
-            [(tree, word, number(caller), line, file) for caller, word, line in links.unresolved],
+            "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
+            [(tree, ids[callee], ids[caller], *rest) for callee, caller, *rest in edges],
         )
-        db.executemany("INSERT INTO dep VALUES (?, ?, ?, ?)", [(tree, *dep, file) for dep in links.deps])
+        db.executemany(
+            "INSERT INTO site VALUES (?, ?, ?, ?)", [(tree, name, ids[at], line) for name, at, line in sites]
+        )
+        file = self.known[path].id
+        db.executemany(
+            "INSERT INTO dep VALUES (?, ?, ?)",
+            [(self._target(where), name, file) for where, name in links.deps],
+        )
 
     def _face(self, content: int) -> Face | None:
         return self._loaded(self._faces, "face", content)
@@ -318,9 +311,6 @@ class Indexer:
         return found
 
 
-_EMPTY: Face = {"names": {}, "symbols": {}, "all": None, "stars": []}
-
-
 def update(store: Store, root: Path, cancel: Cancel | None = None) -> Report:
     """Bring the model of a folder up to date. Raises: UsageError `world.*`; Cancelled."""
     if not root.is_dir():
@@ -331,10 +321,12 @@ def update(store: Store, root: Path, cancel: Cancel | None = None) -> Report:
 
 def symbol_id(path: str, qual: str) -> str:
     """The id of a symbol: stable under edits elsewhere; that of a module has no `#`."""
-    from spak.world.languages import language_of
+    return f"{_own(path)}#{qual}" if qual else _own(path)
 
-    own = f"{PREFIXES[language_of(path)]}:{path}"
-    return f"{own}#{qual}" if qual else own
+
+@lru_cache(50_000)
+def _own(path: str) -> str:
+    return f"{PREFIXES[language_of(path)]}:{path}"
 
 
 @contextmanager

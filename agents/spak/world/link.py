@@ -38,14 +38,15 @@ def link(path: str, body: Body, values: Resolver) -> Links:
         inner = one.scope_of(caller)
         for role, chain, *lines in refs:
             scope = inner.rpartition(".")[0] if role in ("base", "deco") else inner
-            for part in chain.split("|") if "|" in chain else (chain,):
+            for part in chain.split("|"):
                 one.follow(caller, scope, role, part, lines)
+    tests = scan.is_test(path)
     for qual in body["spans"]:
         one.overrides(qual)
-        if scan.is_test(path):
+        if tests:
             one.fixtures(qual)
     found = [(*key, tuple(sorted(lines))) for key, lines in one.edges.items()]
-    deps = frozenset(item for item in values.deps if item[0] != path)
+    deps = frozenset([item for item in values.deps if item[0] != path])
     return Links(sorted(found), sorted(one.unresolved), deps)
 
 
@@ -57,7 +58,7 @@ class _File:
         self.path = path
         self.body = body
         self.values = values
-        self.edges: dict[tuple[str, str, str, str, str], dict[int, None]] = {}
+        self.edges: dict[tuple[str, str, str, str, str], set[int]] = {}
         self.unresolved: dict[Site, None] = {}
         self._hits: dict[tuple[str, str], Hits] = {}
         self._kinds = {qual: values.symbol(path, qual).get("k", "") for qual in body["spans"]}
@@ -71,17 +72,17 @@ class _File:
     def edge(self, caller: str, hit: Hit, role: str, lines: list[int]) -> None:
         """Note an edge, once for each pair, way and role."""
         if hit.target is not None and hit.target != (self.path, caller):
-            found = self.edges.setdefault((caller, *hit.target, hit.how, role), {})
-            for line in lines:
-                found[line] = None
+            self.edges.setdefault((caller, *hit.target, hit.how, role), set()).update(lines)
 
     def follow(self, caller: str, scope: str, role: str, chain: str, lines: list[int]) -> None:
         """The edges of each step of a chain."""
         root, rest = split_root(chain)
         steps = steps_of(rest)
         at = 1 if root == "super" and steps[:1] == ("()",) else 0
-        hits = self.prefix(scope, root, "")
-        done, count = "", len(steps)
+        known, count, done = self._hits, len(steps), root
+        hits = known.get((scope, root))
+        if hits is None:
+            hits = known[scope, root] = self.values.root(self.path, scope, root)
         while True:
             called = at < count and steps[at] == "()"
             for hit in hits:
@@ -95,22 +96,14 @@ class _File:
                 return
             step = steps[at]
             done += step
-            after = self._hits.get((scope, root + done))
+            after = known.get((scope, done))
             if after is None:
-                after = self._hits[scope, root + done] = self.values.step(hits, step) if hits else ()
+                after = known[scope, done] = self.values.step(hits, step) if hits else ()
             if not after:
                 if step[0] == "." and not _outside(hits):
                     self.unresolved.update({(caller, step[1:], line): None for line in lines})
                 return
             hits, at = after, at + 1
-
-    def prefix(self, scope: str, root: str, rest: str) -> Hits:
-        """What the beginning of a chain stands for."""
-        key = (scope, root)
-        found = self._hits.get(key)
-        if found is None:
-            found = self._hits[key] = self.values.root(self.path, scope, root)
-        return found
 
     def _constructor(self, hit: Hit, caller: str, lines: list[int]) -> None:
         assert hit.value is not None

@@ -63,7 +63,7 @@ def _importers(model: Model, paths: Iterable[str]) -> set[str]:
     while front:
         rows = model.store.rows(
             "SELECT DISTINCT file.path FROM dep JOIN file ON file.id = dep.file"
-            " WHERE dep.tree = ? AND dep.path = ?",
+            " JOIN file own ON own.id = target WHERE own.tree = ? AND own.path = ?",
             [model.tree, front.pop()],
         )
         fresh = {row[0] for row in rows} - found

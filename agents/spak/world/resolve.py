@@ -6,6 +6,9 @@ a function visibly returns), never from guessed data flow; what is not known is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from spak.world import scan
 from spak.world.annotations import Note, note
 from spak.world.facts import Bind, Symbol, split_root
@@ -19,6 +22,7 @@ from spak.world.values import (
     Values,
     distinct,
     flat,
+    kept,
     merged,
     steps_of,
 )
@@ -30,11 +34,9 @@ _ALIKE = frozenset(["copy", "union", "intersection", "difference", "keys"])
 class Resolver(Faces):
     """Answers about one tree of files."""
 
+    @kept
     def module_name(self, path: str, name: str) -> Hits:
         """A name of a module, through imports and `*`."""
-        return self.memo(("name", path, name), lambda: self._module_name(path, name))  # type: ignore[no-any-return]
-
-    def _module_name(self, path: str, name: str) -> Hits:
         found: list[Hit] = []
         for bind in self.binds(path, name):
             found += self.bound(path, bind, name, "")
@@ -94,9 +96,13 @@ class Resolver(Faces):
         """The value that a bind of kind `v` gives, by its annotation, else by its chain."""
         if self.local is not None and path == self.local_path and bind[3] in self.local:
             return self._value_of(path, bind, owner)
-        return self.memo(("v", path, tuple(bind), owner), lambda: self._value_of(path, bind, owner))  # type: ignore[no-any-return]
+        return self._value_elsewhere(path, tuple(bind), owner)
 
-    def _value_of(self, path: str, bind: Bind, owner: Value | None) -> Values:
+    @kept
+    def _value_elsewhere(self, path: str, bind: tuple[Any, ...], owner: Value | None) -> Values:
+        return self._value_of(path, bind, owner)
+
+    def _value_of(self, path: str, bind: Sequence[Any], owner: Value | None) -> Values:
         _, chain, annotation, scope = bind
         if annotation:
             values = self.declared(path, scope, annotation, owner)
@@ -200,11 +206,9 @@ class Resolver(Faces):
 
     # members
 
+    @kept
     def mro(self, path: str, qual: str) -> tuple[tuple[str, str], ...]:
         """The class and its bases in Python's order; `("", "")` stands for one from outside."""
-        return self.memo(("mro", path, qual), lambda: self._mro(path, qual))  # type: ignore[no-any-return]
-
-    def _mro(self, path: str, qual: str) -> tuple[tuple[str, str], ...]:
         lines: list[list[tuple[str, str]]] = []
         direct: list[tuple[str, str]] = []
         scope = qual.rpartition(".")[0]
@@ -216,9 +220,10 @@ class Resolver(Faces):
                 lines.append(list(self.mro(*base)) if base[0] else [base])
         return ((path, qual), *merged([*lines, direct]))
 
+    @kept
     def member(self, value: Value, name: str) -> Hits:
         """An attribute of a value."""
-        return self.memo(("member", value, name), lambda: distinct(self._member(value, name)))  # type: ignore[no-any-return]
+        return distinct(self._member(value, name))
 
     def _member(self, value: Value, name: str) -> list[Hit]:
         kind = value[0]
@@ -280,9 +285,10 @@ class Resolver(Faces):
 
     # calls and types
 
+    @kept
     def called(self, value: Value) -> Values:
         """What calling a value gives."""
-        return self.memo(("call", value), lambda: self._called(value)[:MOST])  # type: ignore[no-any-return]
+        return self._called(value)[:MOST]
 
     def _called(self, value: Value) -> Values:
         kind = value[0]
@@ -322,8 +328,11 @@ class Resolver(Faces):
 
     def declared(self, path: str, scope: str, annotation: str, owner: Value | None = None) -> Values:
         """The values that an annotation allows."""
-        key = ("ann", path, scope, annotation, owner)
-        return self.memo(key, lambda: self._noted(path, scope, note(annotation), owner))  # type: ignore[no-any-return]
+        return self._annotated(path, scope, annotation, owner)
+
+    @kept
+    def _annotated(self, path: str, scope: str, annotation: str, owner: Value | None) -> Values:
+        return self._noted(path, scope, note(annotation), owner)
 
     def _noted(self, path: str, scope: str, what: Note, owner: Value | None) -> Values:
         kind = what[0]
@@ -373,7 +382,7 @@ class Resolver(Faces):
         found: list[Value] = []
         for part in chain.split("|"):
             found += [hit.value for hit in self.steps(path, scope, part) if hit.value is not None]
-        return tuple(dict.fromkeys(found))[:MOST]
+        return tuple(dict.fromkeys(found))[:MOST] if len(found) > 1 else tuple(found)
 
     def steps(self, path: str, scope: str, chain: str) -> Hits:
         """What the whole of a chain stands for."""
@@ -409,8 +418,10 @@ class Resolver(Faces):
         """The next step of a chain, for everything that the steps before can stand for."""
         found: list[Hit] = []
         for hit in hits:
-            for value in flat(hit.value):
-                found += self._step(value, step, "type" if hit.target and hit.how == "self" else hit.how)
+            if hit.value is not None:
+                how = "type" if hit.target and hit.how == "self" else hit.how
+                for value in hit.value[1] if hit.value[0] == "V" else (hit.value,):
+                    found += self._step(value, step, how)
         return distinct(found)
 
     def _step(self, value: Value, step: str, how: str) -> list[Hit]:

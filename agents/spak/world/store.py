@@ -4,7 +4,8 @@
     symbol    what a content defines, to be found by name
     tree      one folder that was indexed
     file      the files of a tree, with the stamp at which their content was read
-    link, site, dep   the edges of a file, what it could not follow, and what both depend on
+    link, site, dep   the edges of a file, what it could not follow, and what both depend on: names at the top
+              of files, and words of imports, whose target is the tree's number below zero
     name      ids of symbols as text, `py:agents/spak/canon.py#dumps`
 
 Takes and gives rows; the meaning is that of `spak.world.index` and `spak.world.ask`. A file that is no
@@ -14,7 +15,7 @@ database, or of another version, is made anew. Everything that one update writes
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from typing import Any
 from spak.errors import UsageError
 from spak.world.facts import EXTRACTOR
 
-VERSION = 2
+VERSION = 3
 """Raise it when the tables change, or when the linker finds other edges: the file is then made anew."""
 BUSY_S = 30.0
+_CHUNK = 500
 _TABLES = """
 CREATE TABLE content (id INTEGER PRIMARY KEY, hash TEXT, language TEXT, extractor INTEGER, face BLOB,
                       body BLOB, UNIQUE (hash, language, extractor));
@@ -38,15 +40,12 @@ CREATE TABLE file (id INTEGER PRIMARY KEY, tree INTEGER, path TEXT, language TEX
 CREATE INDEX file_content ON file (content);
 CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT UNIQUE);
 CREATE TABLE link (tree INTEGER, callee INTEGER, caller INTEGER, how TEXT, role TEXT, lines TEXT,
-                   file INTEGER);
-CREATE INDEX link_callee ON link (tree, callee);
+                   PRIMARY KEY (tree, callee, caller, how, role)) WITHOUT ROWID;
 CREATE INDEX link_caller ON link (tree, caller);
-CREATE INDEX link_file ON link (file);
-CREATE TABLE site (tree INTEGER, name TEXT, caller INTEGER, line INTEGER, file INTEGER);
-CREATE INDEX site_name ON site (tree, name);
-CREATE INDEX site_file ON site (file);
-CREATE TABLE dep (tree INTEGER, path TEXT, name TEXT, file INTEGER);
-CREATE INDEX dep_path ON dep (tree, path, name);
+CREATE TABLE site (tree INTEGER, name TEXT, caller INTEGER, line INTEGER,
+                   PRIMARY KEY (tree, name, caller, line)) WITHOUT ROWID;
+CREATE INDEX site_caller ON site (tree, caller);
+CREATE TABLE dep (target INTEGER, name TEXT, file INTEGER, PRIMARY KEY (target, name, file)) WITHOUT ROWID;
 CREATE INDEX dep_file ON dep (file);
 """
 
@@ -124,15 +123,26 @@ class Store:
         found = self.rows("SELECT id FROM tree WHERE root = ?", [str(root)])
         return int(found[0][0]) if found else 0
 
-    def name(self, text: str) -> int:
-        """The number of a symbol's id; one is made where there is none."""
-        found = self._names.get(text)
-        if found is None:
-            row = self.db.execute("SELECT id FROM name WHERE text = ?", (text,)).fetchone()
-            if row is None:
-                row = (self.db.execute("INSERT INTO name (text) VALUES (?)", (text,)).lastrowid,)
-            found = self._names[text] = int(row[0])
-        return found
+    def numbers(self, texts: Iterable[str]) -> dict[str, int]:
+        """The numbers of symbols' ids; those that have none get one. Other ids may be in the answer."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._names]
+        self.db.executemany("INSERT OR IGNORE INTO name (text) VALUES (?)", [(text,) for text in missing])
+        for part in parts(missing):
+            self._names.update(
+                self.db.execute(f"SELECT text, id FROM name WHERE text IN ({marks(part)})", part).fetchall()
+            )
+        return self._names
+
+
+def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """As many values at a time as one question may hold."""
+    for at in range(0, len(values), _CHUNK):
+        yield values[at : at + _CHUNK]
+
+
+def marks(part: Sequence[Any]) -> str:
+    """A `?` for each value."""
+    return ",".join("?" * len(part))
 
 
 def _trouble(path: Path, error: Exception) -> UsageError:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from spak.world.facts import Bind, Face, Symbol, top
 from spak.world.modules import Modules
@@ -41,13 +41,36 @@ class Hit(NamedTuple):
 
 
 Hits = tuple[Hit, ...]
+NOTHING: Face = {"names": {}, "symbols": {}, "all": None, "stars": []}
+"""The face of a file that there is not."""
+
+S = TypeVar("S", bound="Faces")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kept(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Keep the results of a method with what they depend on; a result that needs itself is empty."""
+    name = method.__name__
+
+    def answered(self: S, /, *args: P.args, **unused: P.kwargs) -> R:
+        key = (name, *args)
+        known = self._memo.get(key)
+        if known is None:
+            result: R = self._computed(key, method)
+            return result
+        self.deps |= known[1]
+        return known[0]  # type: ignore[no-any-return]
+
+    return answered
 
 
 class Faces:
-    """Answers about one tree of files; `face` loads one file's face, None where there is no such file."""
+    """Answers about one tree of files; `load` gives one file's face, None where there is no such file."""
 
-    def __init__(self, face: Callable[[str], Face | None], modules: Modules) -> None:
-        self._face = face
+    def __init__(self, load: Callable[[str], Face | None], modules: Modules) -> None:
+        self._load = load
+        self._faces: dict[str, Face] = {}
         self.modules = modules
         self.deps: set[tuple[str, str]] = set()
         self._memo: dict[Any, tuple[Any, frozenset[tuple[str, str]]]] = {}
@@ -61,12 +84,11 @@ class Faces:
         """Begin with a file: its own local names count from here on, and `deps` are its own."""
         self.local, self.local_path, self._locals, self.deps = local, path, {}, set()
 
-    def memo(self, key: Any, compute: Callable[[], tuple[Any, ...]]) -> Any:
-        """A result kept with what it depends on; empty where it needs itself."""
-        known = self._memo.get(key)
-        if known is not None:
-            self.deps |= known[1]
-            return known[0]
+    def _face(self, path: str) -> Face:
+        found = self._faces[path] = self._load(path) or NOTHING
+        return found
+
+    def _computed(self, key: Any, compute: Callable[..., Any]) -> Any:
         depth = len(self._open)
         if key in self._open or depth > MAX_DEPTH:
             self._low = min(self._low, self._open.get(key, -1))
@@ -75,11 +97,12 @@ class Faces:
         self.deps, self._low, self.local = set(), 1 << 30, None  # what is kept holds for every file
         self._open[key] = depth
         try:
-            result = compute()
+            result = compute(self, *key[1:])
         finally:
             del self._open[key]
             mine, low, self.local = self.deps, self._low, local
-            self.deps = saved_deps | mine
+            self.deps = saved_deps
+            self.deps |= mine
             self._low = min(saved_low, low if low < depth else 1 << 30)
         if low >= depth:
             self._memo[key] = (result, frozenset(mine))
@@ -89,28 +112,27 @@ class Faces:
         """What the face of a file says of a symbol."""
         name = top(qual)
         self.deps.add((path, name))
-        face = self._face(path)
-        found: Symbol = {} if face is None else face["symbols"].get(name, {}).get(qual, {})
+        group = (self._faces.get(path) or self._face(path))["symbols"].get(name)
+        found: Symbol = {} if group is None else group.get(qual, {})
         return found
 
     def binds(self, path: str, name: str) -> list[Bind]:
         """What a name of a module stands for."""
         self.deps.add((path, name))
-        face = self._face(path)
-        found: list[Bind] = [] if face is None else face["names"].get(name, [])
+        found: list[Bind] = (self._faces.get(path) or self._face(path))["names"].get(name, [])
         return found
 
     def stars(self, path: str) -> list[list[Any]]:
         """The modules that a module imports `*` from."""
         self.deps.add((path, "*"))
-        face = self._face(path)
-        return [] if face is None else face["stars"]
+        found: list[list[Any]] = (self._faces.get(path) or self._face(path))["stars"]
+        return found
 
     def all_names(self, path: str) -> list[str] | None:
         """What `__all__` of a module says, if it has one."""
         self.deps.add((path, "*"))
-        face = self._face(path)
-        return None if face is None else face["all"]
+        found: list[str] | None = (self._faces.get(path) or self._face(path))["all"]
+        return found
 
     def target(self, path: str, level: int, module: str) -> tuple[str, str] | None:
         """The module that an import names."""
@@ -149,7 +171,7 @@ def flat(value: Value | None) -> Values:
 
 def distinct(hits: list[Hit]) -> Hits:
     """The hits once each, the first few."""
-    return tuple(dict.fromkeys(hits))[:MOST]
+    return tuple(dict.fromkeys(hits))[:MOST] if len(hits) > 1 else tuple(hits)
 
 
 def merged(lines: list[list[tuple[str, str]]]) -> list[tuple[str, str]]:
