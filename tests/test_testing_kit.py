@@ -11,6 +11,7 @@ import pytest
 
 from spak import schema_parts as parts
 from spak import testing
+from spak.datalog.values import Name
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.llm import BACKENDS
 from spak.ports import Answer, Measurement, PredicateEntry, ToolResult
@@ -70,14 +71,21 @@ def test_every_backend_that_ships_keeps_the_contract(name: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", sorted(PREDICATES))
 def test_every_predicate_that_ships_keeps_the_contract(name: str, tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("import b\n")
-    (tmp_path / "b.py").write_text("")
+    (tmp_path / "a.py").write_text("import b\n\ndef f():\n    b.g()\n")
+    (tmp_path / "b.py").write_text("def g(): ...\n")
     asked: Any = {
         "entropy": [("secret", None)],
         "test_coverage": [("a.py",), (None,)],
         "dependency_link": [
             (one, two, three) for one in (None, "a.py") for two in (None, "b.py") for three in (None, "b")
         ],
+        "symbol_graph": [("py:a.py#f", *[None] * 4), (None, None, None, "b.py", None)],
+        "symbol_link": [
+            ("py:a.py#f", None, None),
+            (None, "py:b.py#g", None),
+            ("py:a.py#f", "py:b.py#g", None),
+        ],
+        "symbol_impact": [(None, "b.py", None), (None, "b.py", Name("/untested"))],
     }
     assert testing.predicate(PREDICATES[name], asked[name], tmp_path) == []
 

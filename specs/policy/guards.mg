@@ -100,6 +100,31 @@ unsafe_to_refactor(Target) :-
     modified(Target),
     uncovered(_).
 
+# The same by symbols: what depends on the symbols of the file, by the model of the code. Laws may ask it for
+# symbols and links too.
+
+Decl symbol_graph(Symbol, Kind, Visibility, DefinedAt, Signature)
+    descr [external(), mode("-", "-", "-", "+", "-"), mode("+", "-", "-", "-", "-")]
+    bound [/string, /name, /name, /string, /string].
+Decl symbol_link(Caller, Callee, How)
+    descr [external(), mode("-", "+", "-"), mode("+", "-", "-")]
+    bound [/string, /string, /name].
+Decl symbol_impact(Symbol, Changed, Cover)
+    descr [external(), mode("-", "+", "+")]
+    bound [/string, /string, /name].
+
+unsafe_cover(/untested).
+unsafe_cover(/unresolved).
+unsafe_cover(/unparsed).
+
+touched(Symbol, File, Cover) :-
+    guard(/symbols),
+    uses_path(_, /edits, _, File),
+    unsafe_cover(Cover),
+    symbol_impact(Symbol, File, Cover).
+needs_testing(Symbol) :- touched(Symbol, _, /untested).
+unsafe_to_refactor(File) :- touched(_, File, _).
+
 forbidden(Action) :-
     uses_path(Action, /edits, _, File),
     unsafe_to_refactor(File),

@@ -116,8 +116,11 @@ def test_code_that_nobody_checked_is_committed_only_if_somebody_signs(
     assert git(place(runs, done), "log", "-1", "--format=%s", "spak") == "Lower it"
 
 
-def refactor(spak: Spak, folder: Path, files: dict[str, str], approvals: str = "") -> Any:
-    (folder / "refactor.spak").write_text(REFACTOR.replace("APPROVALS_HERE", approvals))
+def refactor(
+    spak: Spak, folder: Path, files: dict[str, str], approvals: str = "", guard: str = "/refactor"
+) -> Any:
+    spec = REFACTOR.replace("APPROVALS_HERE", approvals).replace("/refactor", guard)
+    (folder / "refactor.spak").write_text(spec)
     work = folder / "work"
     work.mkdir(exist_ok=True)
     for name, text in files.items():
@@ -153,3 +156,30 @@ def test_the_risk_is_taken_by_whoever_signs(spak: Spak, tmp_path: Path, runs: Pa
 def test_a_workspace_that_the_guard_can_not_read_is_not_changed(spak: Spak, tmp_path: Path) -> None:
     done = refactor(spak, tmp_path, {**CODE, "big.py": "#" * (600 << 10)})
     assert (done.code, done.json["refusal"]["codes"]) == (5, ["world.too_large"])
+
+
+SYMBOLS = {
+    "core.py": "X = 1\n\ndef rate():\n    return X\n",
+    "shop.py": "from core import rate\n\ndef price():\n    return rate()\n\n"
+    "def list_price():\n    return rate()\n",
+    "test_shop.py": "from shop import price\n\ndef test_price():\n    assert price()\n",
+}
+
+
+def test_what_an_untested_function_depends_on_is_not_changed(spak: Spak, tmp_path: Path) -> None:
+    done = refactor(spak, tmp_path, SYMBOLS, guard="/symbols")
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+    assert "no test reaches what depends on it: py:shop.py#list_price" in done.json["refusal"]["cause"]
+
+
+def test_what_the_model_answered_is_in_the_record_and_a_replay_needs_no_model(
+    spak: Spak, tmp_path: Path, runs: Path
+) -> None:
+    test = SYMBOLS["test_shop.py"].replace("price", "list_price").replace("test_list", "test")
+    done = refactor(spak, tmp_path, {**SYMBOLS, "test_all.py": test}, guard="/symbols")
+    assert done.code == 0, done.err
+    folder = runs / str(done.json["run"])
+    assert (folder / "workspace/core.py").read_text() == "X = 2\n"
+    (folder / "code.sqlite").unlink()
+    assert spak("replay", done.json["run"]).json["equal"]
+    assert not (folder / "code.sqlite").exists()

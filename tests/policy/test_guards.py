@@ -48,6 +48,9 @@ def answered(session: Session, covered: Iterable[str], links: list[tuple[str, st
                     session.supply(request, links)
                 case "test_coverage":
                     session.supply(request, [(request.args[0],)] if request.args[0] in covered else [])
+                case "symbol_impact":
+                    how = str(request.args[2])
+                    session.supply(request, [("py:b.py#f", *request.args[1:])] if how in covered else [])
                 case "entropy":
                     session.supply(request, [(request.args[0], 4.25)])
     return session
@@ -79,6 +82,7 @@ PUSH = [about("tool", "/git_push")]
 NAMES = about("argument", "runs", "conftest.py")
 OPEN_PUSH = "permitted(Action) :- tool(Action, /git_push)."
 REFACTOR = "guard(/refactor)."
+SYMBOLS = "guard(/symbols)."
 ASK = [
     about("tool", "/http_request"),
     about("asks_url", "https", "evil.example", 443),
@@ -158,6 +162,15 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     (REFACTOR, EDIT_D, (), True),
     (REFACTOR, [*EDIT_D, about("uses_path", "/edits", "/inside", "x.py")], (), False),
     (REFACTOR, READ_A, (), True),
+    # the same by symbols; `covered` is how the model answers
+    ("", EDIT_A, ("/untested",), True),
+    (SYMBOLS, EDIT_A, (), True),
+    (SYMBOLS, EDIT_A, ("/tested",), True),
+    (SYMBOLS, EDIT_A, ("/untested",), False),
+    (SYMBOLS, EDIT_A, ("/unresolved",), False),
+    (SYMBOLS, EDIT_A, ("/unparsed",), False),
+    (SYMBOLS, [*EDIT_A, SIGNED], ("/untested", "/unparsed"), True),
+    (SYMBOLS, READ_A, ("/untested",), True),
     # requests
     ("", [*ASK, HOST], (), True),
     ("", ASK, (), False),
@@ -186,6 +199,9 @@ def test_a_session_asks_only_where_a_guard_stands() -> None:
     session.supply(session.requests()[0], LINKS)
     assert [str(item) for item in session.requests()] == [f'test_coverage("{name}.py")' for name in "bcd"]
     assert policy(REFACTOR).session(READ_A).complete
+    session = policy(SYMBOLS).session(EDIT_A)
+    asked = [f'symbol_impact(_, "a.py", /{how})' for how in ("unparsed", "unresolved", "untested")]
+    assert sorted(map(str, session.requests())) == asked
 
 
 def test_impact_ends_in_circles() -> None:
@@ -226,7 +242,8 @@ def outcome(without: int = -1) -> list[Any]:
             session = answered(policy(own, without).session(facts), covered)
         except Exception as error:  # a policy that no longer loads is a difference
             return [type(error).__name__]
-        found.append((allowed(session), session.query("block_commit"), session.query("evidence")))
+        told = [session.query(pred) for pred in ("block_commit", "evidence", "needs_testing")]
+        found.append((allowed(session), told))
     return found
 
 

@@ -152,7 +152,8 @@ POOL += "".join(f'w("{text}").\n' for text in STRINGS)
 POOL += "m(A) :- tool(A, _).\nm(A) :- act(A, _).\n"
 SECOND = {"evidence": "w", "misplaced_secret": "w", "security_violation": "w", "broken": "w"}
 """The kind of the columns of predicates that nothing declares; the others have actions, as the first is."""
-STRING_HEADS = ("block_commit", "broken", "impacted", "modified", "uncovered", "unsafe_to_refactor")
+STRING_HEADS = ("block_commit", "broken", "impacted", "modified", "uncovered", "unsafe_to_refactor",
+                "needs_testing", "touched")  # fmt: skip
 
 
 def every_row(key: tuple[str, int]) -> str:

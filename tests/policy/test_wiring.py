@@ -37,7 +37,7 @@ SETTINGS = {
 }
 """What an operator adds to a law that has no effect by itself."""
 LAWS = sorted((ROOT / "specs/laws").glob("*.mg"))
-GUARDS = "guard(/flow). guard(/refactor). guard(/evidence)."
+GUARDS = "guard(/flow). guard(/refactor). guard(/symbols). guard(/evidence)."
 
 
 def never(policy: Policy, *files: str) -> list[str]:

@@ -28,7 +28,7 @@ from spak.policy.actions import PatchSeen, Seen, TextSeen, World
 KINDS = ("paths", "hosts", "rows", "patches", "texts")
 TROUBLES = (
     "world.too_large", "world.unreadable", "world.unknown", "world.timeout", "world.failed",
-    "policy.observation",
+    "world.store", "world.busy", "policy.observation",
 )  # fmt: skip
 """Why a look at the world may have failed; then there is no permission."""
 

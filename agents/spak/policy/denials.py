@@ -172,6 +172,11 @@ def _trouble(action: Any, code: Any, detail: Any) -> str:
     return f"{detail} [{code}]"
 
 
+_COVERS = {
+    "/untested": "no test reaches what depends on it",
+    "/unresolved": "what may depend on it could not be followed",
+    "/unparsed": "what depends on it is not known, since this does not parse",
+}
 _ALWAYS: Mapping[str, Callable[..., str]] = {
     "unreadable": lambda action, code, message: f"it can not be read: {message} [{code}]",
     "patch_trouble": _trouble,
@@ -192,6 +197,7 @@ _ALWAYS: Mapping[str, Callable[..., str]] = {
     ),
     "unresolved": lambda action, host: f"the host {host} has no address",
     "uncovered": lambda file: f"no test reaches what rests on it: {file}",
+    "symbol_impact": lambda symbol, changed, cover: f"{_COVERS.get(str(cover), cover)}: {symbol}",
 }
 """What is said of rows that a denial rests on, in the order in which they are looked for."""
 _CLOSEST: Mapping[str, Callable[..., str]] = {

@@ -72,6 +72,12 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "sets_variable": (None, None, None),
     "signed_approval": (None, None),
     "spent": (_BUDGETS, None),
+    "symbol_graph": (
+        None, _names("module function class interface variable constant"),
+        _names("public protected private"), None, None,
+    ),
+    "symbol_impact": (None, None, _names("tested untested unresolved unparsed")),
+    "symbol_link": (None, None, _names("scope import self super type")),
     "takes": (None, _names("requests request_bytes"), None),
     "test_coverage": (None,),
     "tool": (None, None),
@@ -93,7 +99,8 @@ OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
 OF_RUN = frozenset(
     """
     in_task at_level declared_tool diagnostic checks_ran checks_ran_on spent allowance held as_strict
-    sealed_checks dependency_link test_coverage entropy ended last_action retry_count
+    sealed_checks dependency_link test_coverage symbol_graph symbol_link symbol_impact entropy ended
+    last_action retry_count
     """.split()  # noqa: SIM905
 )
 """Predicates that speak of the run: their first column is no action."""

@@ -38,6 +38,8 @@ class Look:
     root: Path
     """The workspace, to be read and not written."""
     cancel: Cancel | None = None
+    index: Path | None = None
+    """Where the model of the workspace's code is kept from one look to the next, if it is."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What answers of one look keep for one another."""
 

@@ -18,6 +18,7 @@ from spak.datalog.values import encode, to_json
 from spak.errors import RunError, UserError
 from spak.files import beneath
 from spak.kernel.observed import TROUBLES, patch_json, seen_json, text_json
+from spak.paths import CODE
 from spak.policy.actions import Seen
 from spak.policy.facts import read_text, read_whole
 from spak.ports import Blobs, Look
@@ -44,7 +45,7 @@ def observe(
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
-        given = answers(rows, Look(workspace, cancel), own)
+        given = answers(rows, Look(workspace, cancel, workspace.parent / CODE), own)
     except UserError as error:
         code = error.code if error.code in TROUBLES else "policy.observation"
         return {"trouble": [code, _plain(error.message)]}

@@ -160,6 +160,38 @@ class Model:
                 )
         return found
 
+    def meant(self, words: str) -> list[Symbol]:
+        """The symbols of a file, or the one with an id; none where there is no such file or symbol."""
+        path, mark, _ = words.partition("#")
+        path = path.partition(":")[2] if mark else path
+        found = self.symbols(path) if self._is_file(path) else []
+        return [one for one in found if one.path == path and (not mark or one.id == words)]
+
+    def partial(self, changed: str) -> list[str]:
+        """Files outside of tests without all of their facts; `changed` too where only its name is known."""
+        rows = self.store.rows(
+            "SELECT path FROM file WHERE tree = ? AND NOT test"
+            " AND (errors OR reason = 'unknown' OR (path = ? AND reason != ''))",
+            [self.tree, changed],
+        )
+        return [row[0] for row in rows]
+
+    def tested(self, reach: Iterable[str]) -> set[str]:
+        """Those of the symbols in reach on which a test depends, directly or through others of them."""
+        known = set(reach)
+        below: dict[str, list[str]] = {}
+        for edges in self._into.values():
+            for _, edge in edges:
+                below.setdefault(edge.symbol, []).append(edge.via)
+        found: set[str] = set()
+        front = [symbol for symbol in known if self.is_test(symbol)]
+        while front:
+            for symbol in below.get(front.pop(), ()):
+                if symbol in known and symbol not in found:
+                    found.add(symbol)
+                    front.append(symbol)
+        return found
+
     def _is_file(self, path: str) -> bool:
         return bool(self.store.rows("SELECT 1 FROM file WHERE tree = ? AND path = ?", [self.tree, path]))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from spak.world import scan
 from spak.world.ask import Model, Symbol
+from spak.world.index import symbol_id
 
 ROUNDS = 3
 SPREAD = 0.5
@@ -56,6 +57,24 @@ def _of_files(model: Model, paths: set[str], everything: Sequence[Symbol]) -> Ch
     files = _importers(model, paths)
     found = tuple(item.id for item in everything if item.path in files)
     return Chosen("importers", found) if found else Chosen("all", tuple(item.id for item in everything))
+
+
+def cover(model: Model, changed: str) -> list[tuple[str, str]]:
+    """What a change of a file or symbol would touch outside of tests, each as `tested`, `untested`,
+    `unresolved` (it names something that the change has, and what it means is not known) or `unparsed`
+    (facts of a file are missing: it may depend on anything)."""
+    path = _path(changed) if "#" in changed else changed
+    if scan.is_test(path):
+        return []
+    targets = model.meant(changed)
+    reach = [item.symbol for item in model.impact(targets)]
+    tested = model.tested(reach)
+    found = {symbol: "tested" if symbol in tested else "untested" for symbol in reach}
+    for caller, _, _ in model.unresolved(item.qual.rpartition(".")[2] for item in targets):
+        if _path(caller) != path:
+            found.setdefault(caller, "unresolved")
+    found.update((symbol_id(where, ""), "unparsed") for where in model.partial(path))
+    return sorted((symbol, how) for symbol, how in found.items() if not scan.is_test(_path(symbol)))
 
 
 def _importers(model: Model, paths: Iterable[str]) -> set[str]:

@@ -207,7 +207,7 @@ def _of(
     return name, OfCode(entry, answer)
 
 
-PREDICATES: Mapping[str, Predicate] = dict(
+OF_FILES: Mapping[str, Predicate] = dict(
     (
         _of(
             "dependency_link",

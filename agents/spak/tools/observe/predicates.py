@@ -16,13 +16,17 @@ from spak.cancel import Cancelled, apart
 from spak.datalog.externals import Request
 from spak.datalog.values import encode
 from spak.errors import UsageError, UserError
+from spak.paths import CODE, OURS
 from spak.ports.predicates import Look, Predicate
-from spak.tools.observe.code import PREDICATES
+from spak.tools.observe.code import OF_FILES
+from spak.tools.observe.symbols import OF_SYMBOLS
 
 __all__ = ["PREDICATES", "Table", "answers", "knowing", "signs"]
 
 Row = tuple[Any, ...]
 Table = Mapping[str, Predicate]
+PREDICATES: Table = {**OF_FILES, **OF_SYMBOLS}
+"""What ships."""
 
 
 def answers(requests: list[Request], look: Look, own: Table = PREDICATES) -> list[list[Row]]:
@@ -36,7 +40,7 @@ def answers(requests: list[Request], look: Look, own: Table = PREDICATES) -> lis
 
 def knowing(root: Path, own: Table = PREDICATES) -> Callable[[list[Request]], list[list[Row]]]:
     """`answers` about one workspace, for a policy that is asked by hand. Raises: UsageError `world.*`."""
-    return lambda requests: answers(requests, Look(root), own)
+    return lambda requests: answers(requests, Look(root, index=root / OURS / CODE), own)
 
 
 def signs(mode: tuple[int, ...], columns: int) -> str:
