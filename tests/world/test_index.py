@@ -29,8 +29,13 @@ TEXTS = [
     "class C:\n    def n(self): ...\n    @property\n    def q(self) -> 'C': ...\n\n"
     "f = C()\n\ndef g():\n    f.q.n()\n",
     "def f(:\n    g(\nclass C\n    def m(self): return f()\n",
+    '#include "c.h"\nint f(void) { return g(); }\n',
+    '#include "p/c.h"\nint f(void);\nstatic int g(void) { return f(); }\n',
 ]
-PATHS = ["a.py", "b.py", "p/__init__.py", "p/a.py", "p/b.py", "p/c.py", "q/a.py", "a.pyi"]
+PATHS = [
+    *("a.py", "b.py", "p/__init__.py", "p/a.py", "p/b.py", "p/c.py", "q/a.py", "a.pyi"),
+    *("c.c", "c.h", "p/c.h", "p/c.c"),
+]
 
 
 def test_only_what_changed_is_read_and_only_what_depends_on_it_is_linked(code: Code) -> None:

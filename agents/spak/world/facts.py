@@ -5,7 +5,7 @@ things are. Both are plain JSON values, a pure function of the file's bytes and 
 them while an extractor walks a syntax tree.
 
     face  = {"names": {NAME: [bind...]}, "symbols": {TOP: {QUAL: symbol}}, "all": [NAME...] or None,
-             "stars": [[level, module]...]}
+             "stars": [[level, module]...]}   an include of C is one of level INCLUDE, its module a path
     body  = {"spans": {QUAL: [line, end, signature]}, "locals": {QUAL: {NAME: [bind...]}},
              "refs": {CALLER: [[role, chain, line...]...]}, "dynamic": [[caller, what, line]...],
              "errors": [line...]}
@@ -28,8 +28,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-EXTRACTOR = 1
+EXTRACTOR = 2
 """Raise it when the same bytes give other facts: every file is then parsed again."""
+
+INCLUDE = -1
+"""The level of an import that is an include of C: its module is a path."""
 
 Face = dict[str, Any]
 Body = dict[str, Any]

@@ -16,7 +16,8 @@ from spak.world.values import Hit, Hits, steps_of
 
 Edge = tuple[str, str, str, str, str, tuple[int, ...]]
 """Caller's QUAL, callee's file and QUAL, how, role, lines. Roles: `call`, `ref`, `base`, `deco`, `set`,
-`init` (the constructor of a class that is called), `over` (the member of a base that this one replaces)."""
+`init` (the constructor of a class that is called), `over` (the member of a base that this one replaces),
+`def` (the definition of a prototype)."""
 Site = tuple[str, str, int]
 """Caller's QUAL, the name that could not be followed, the line."""
 _CLASSES = ("class", "interface")
@@ -43,6 +44,7 @@ def link(path: str, body: Body, values: Resolver) -> Links:
     tests = scan.is_test(path)
     for qual in body["spans"]:
         one.overrides(qual)
+        one.defined(qual)
         if tests:
             one.fixtures(qual)
     found = [(*key, tuple(sorted(lines))) for key, lines in one.edges.items()]
@@ -121,6 +123,17 @@ class _File:
         for name, _, star in about.get("params", ()) if wanted and about["k"] == "function" else ():
             for hit in self.values.fixture(self.path, name) if not star else ():
                 self.edge(qual, hit, "call", [self.body["spans"][qual][0]])
+
+    def defined(self, qual: str) -> None:
+        """The definition of a prototype; without one, whoever calls it names what is not known."""
+        if "d" not in self.values.symbol(self.path, qual).get("flags", ""):
+            return
+        line = self.body["spans"][qual][0]
+        found = self.values.definitions(self.path, qual)
+        for target in found:
+            self.edge(qual, Hit(None, target, "import"), "def", [line])
+        if not found:
+            self.unresolved[qual, qual.rpartition(".")[2].partition("~")[0], line] = None
 
     def overrides(self, qual: str) -> None:
         """The member of a base that this one replaces."""

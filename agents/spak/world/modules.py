@@ -2,7 +2,8 @@
 
 Takes the paths of a tree; gives for an import the file, or the folder, that it names. Python follows
 `sys.path` as tests and scripts have it: the nearest folder above the file that is not a package, the folders
-above that, and every folder that holds a top-level package. What is not found is outside of the tree.
+above that, and every folder that holds a top-level package. An include of C is looked for beside the file,
+then in each folder above it, its `include` and its `src`. What is not found is outside of the tree.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _ENDS = {
     "js": ("", ".js", ".mjs", ".cjs", ".jsx", "/index.js", ".ts", ".tsx"),
     "ts": ("", ".ts", ".tsx", ".d.ts", ".mts", "/index.ts", "/index.tsx", ".js", ".jsx", "/index.js"),
 }
+
+_UNITS = (".c", ".cc", ".cpp", ".cxx", ".cu")
 
 
 class Modules:
@@ -39,6 +42,7 @@ class Modules:
         parents = {posixpath.dirname(package) for package in self.packages if package}
         self.bases = tuple(sorted({base for base in parents if base not in self.packages}, key=_short))
         self._known: dict[tuple[str, int, str], Target | None] = {}
+        self._units: dict[str, list[str]] = {}
 
     def python(self, path: str, level: int, module: str) -> Target | None:
         """The module of a Python import."""
@@ -59,6 +63,28 @@ class Modules:
             if found is not None and (found[0] == "M" or found[1] != folder):
                 return found
         return None
+
+    def included(self, path: str, words: str) -> Target | None:
+        """The file of an include."""
+        folder = posixpath.dirname(path)
+        for base in (
+            folder,
+            *(posixpath.join(up, inner) for up in _up(folder) for inner in ("include", "", "src")),
+        ):
+            name = posixpath.normpath(posixpath.join(base, words))
+            if name in self.files:
+                return "M", name
+        return None
+
+    def units(self, path: str) -> list[str]:
+        """The sources of C that have the name of a header: those beside it, else all."""
+        if not self._units:
+            for name in sorted(self.files):
+                if name.endswith(_UNITS):
+                    self._units.setdefault(word(name), []).append(name)
+        found = self._units.get(word(path), [])
+        near = [name for name in found if posixpath.dirname(name) == posixpath.dirname(path)]
+        return near or found
 
     def below(self, folder: str, parts: list[str]) -> Target | None:
         """The module of a dotted name below a folder."""
@@ -90,11 +116,16 @@ class Modules:
     def _roots(self, folder: str) -> list[str]:
         while folder in self.packages:
             folder = posixpath.dirname(folder)
-        found = [folder]
-        while folder:
-            folder = posixpath.dirname(folder)
-            found.append(folder)
-        return found
+        return _up(folder)
+
+
+def _up(folder: str) -> list[str]:
+    """A folder and those above it."""
+    found = [folder]
+    while folder:
+        folder = posixpath.dirname(folder)
+        found.append(folder)
+    return found
 
 
 def word(path: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from spak.world import scan
 from spak.world.annotations import Note, note
-from spak.world.facts import Bind, Symbol, split_root
+from spak.world.facts import INCLUDE, Bind, Symbol, split_root
 from spak.world.values import (
     EXTERNAL,
     MOST,
@@ -46,7 +46,7 @@ class Resolver(Faces):
             target = self.target(path, level, module)
             if target is not None and target[0] == "M" and target[1] != path:
                 shown = self.all_names(target[1])
-                if name in shown if shown is not None else not name.startswith("_"):
+                if name in shown if shown is not None else level == INCLUDE or not name.startswith("_"):
                     found += [hit._replace(how="import") for hit in self.module_name(target[1], name)]
         if not found:
             self.deps.add(("/", name))

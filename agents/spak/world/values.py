@@ -22,8 +22,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from spak.world.facts import Bind, Face, Symbol, top
-from spak.world.modules import Modules
+from spak.world.facts import INCLUDE, Bind, Face, Symbol, top
+from spak.world.modules import Modules, word
 
 Value = tuple[Any, ...]
 Values = tuple[Value, ...]
@@ -136,8 +136,25 @@ class Faces:
 
     def target(self, path: str, level: int, module: str) -> tuple[str, str] | None:
         """The module that an import names."""
+        if level == INCLUDE:
+            self.deps.add(("/", word(module)))
+            return self.modules.included(path, module)
         self.deps.update(("/", part) for part in module.split("."))
         return self.modules.python(path, level, module)
+
+    def definitions(self, path: str, qual: str) -> list[tuple[str, str]]:
+        """The definitions of a prototype: in its file, and in sources of the same name."""
+        self.deps.add(("/", word(path)))
+        bare, found = qual.partition("~")[0], []
+        for where in dict.fromkeys([path, *self.modules.units(path)]):
+            self.deps.add((where, top(qual)))
+            group = (self._faces.get(where) or self._face(where))["symbols"].get(top(qual), {})
+            found += [
+                (where, other)
+                for other, about in group.items()
+                if other.partition("~")[0] == bare and "d" not in about.get("flags", "")
+            ]
+        return found
 
 
 @lru_cache(50_000)
