@@ -266,6 +266,51 @@ def test_an_answer_that_its_writer_wrapped(answer: str) -> None:
     assert applied(answer) == {"a": NEW["a"]}
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ("dir/b.orig", "dir/b"), ("dir/b", "dir/b.new"), ("dir/b~", "dir/b"), ("dir/b", "../fixed/b"),
+        ("/home/you/kept/b", "dir/b"), ("old/dir/b", "new/dir/b.orig"), ("./dir/b", "./dir/b.bak"),
+        ("./dir/b", "../new/dir/b"), ("../old/dir/b", "./dir/b"),
+    ],
+)  # fmt: skip
+def test_gnu_diff_against_a_copy_of_one_file(mine: str, theirs: str) -> None:
+    stamp = "\t2026-11-30 12:20:48.018435318 +0000"
+    text = f"--- {mine}{stamp}\n+++ {theirs}{stamp}\n@@ -1,2 +1,2 @@\n red\n-green\n+blue\n"
+    assert applied(text) == {"dir/b": b"red\nblue\n"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ("dir/b", "dir/bb"),
+        ("dir/b", "dir/b/c"),
+        ("dir/b", "../a"),
+        ("../dir/b", "../new/b"),
+        ("a", "dir/a.b.c"),
+    ],
+)
+def test_two_names_that_are_not_one_file_and_its_copy_are_refused(mine: str, theirs: str) -> None:
+    found = patch.apply(f"--- {mine}\n+++ {theirs}\n@@ -1 +1 @@\n-red\n+blue\n", OLD.get)
+    assert isinstance(found, PatchRefused)
+
+
+def test_the_log_of_svn_with_its_diffs() -> None:
+    rule = "-" * 72
+    head = " | you | 2026-11-30 12:25:14 +0000 (Mon, 30 Nov 2026) | 2 lines\n\n- a list\n+ of two\n\n"
+
+    def commit(revision: int, name: str, old: str, new: str) -> str:
+        rows = f"--- {name}\t(revision {revision - 1})\n+++ {name}\t(revision {revision})\n"
+        return f"{rule}\nr{revision}{head}Index: {name}\n{'=' * 67}\n{rows}@@ -1 +1 @@\n-{old}\n+{new}\n\n"
+
+    text = commit(2, "c", "one", "two") + commit(3, "c", "two", "three") + rule + "\n"
+    assert applied(text, {"c": b"one\n"}) == {"c": b"three\n"}
+    newest = commit(3, "c", "two", "three") + commit(2, "c", "one", "two") + rule + "\n"
+    assert applied(newest, {"c": b"one\n"}) == {"c": b"three\n"}
+    stray = commit(2, "c", "one", "two") + rule + "\n-more\n"
+    assert isinstance(patch.apply(stray, {"c": b"one\n"}.get), PatchRefused)
+
+
 def test_a_diff_of_one_text_may_call_it_anything() -> None:
     new = "one\nTWO\nthree\n"
     heads = ("--- o.spak\n+++ n.spak\n", "--- x/a\t2026-01-01\n+++ /tmp/b\n", "--- /dev/null\n+++ b/a\n")

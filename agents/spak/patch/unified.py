@@ -40,6 +40,7 @@ _MESSAGE = re.compile(
     r"```|~~~|commit [0-9a-f]{7,64}\b|From [0-9a-f]{40,64} |# HG changeset|changeset: |Property changes on: "
 )
 """How a text for people begins: until the next file any line may stand there."""
+_SVN_COMMIT = re.compile(r"r[0-9]+ \| ")
 _BINARY = re.compile(
     r"(?:Binary files? .+ (?:differ|has changed|matches)|Cannot display: file marked as a binary type\.)\Z"
 )
@@ -58,6 +59,8 @@ _ANY_ESCAPE = re.compile(r"\\.")
 _STAMPED = re.compile(r'"(?:[^"\\]|\\.)*"(?=\t)')
 """A quoted name with a time behind it, as diff writes it."""
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+_COPY = re.compile(r"(?:~|\.(?:orig|old|new|bak|backup|mine|fixed|patched))\Z")
+"""What people put behind the name of a copy."""
 _MAX_NUMBER = 10**8
 MAX_CUT = 8
 """Empty lines that may have been cut from the end of a patch."""
@@ -141,7 +144,7 @@ class _Reader:
                 refuse("unsupported", "the combined diff of a merge", hint, self.at + 1)
             elif _BINARY.match(line):
                 refuse("binary", "a file that is binary", "write the file by other means", self.at + 1)
-            elif _MESSAGE.match(line):
+            elif _MESSAGE.match(line) or self._svn_log():
                 self.part += bool(files)
                 message = True
                 self.at += 1
@@ -162,6 +165,11 @@ class _Reader:
     def _opens(self) -> bool:
         following = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
         return self.lines[self.at].startswith("--- ") and following.startswith("+++ ")
+
+    def _svn_log(self) -> bool:
+        """Whether a commit of `svn log --diff` begins here, or the log ends."""
+        following = next((line for line in self.lines[self.at + 1 :] if line.strip()), "r1 | ")
+        return self._head_line() == "-" * 72 and _SVN_COMMIT.match(following) is not None
 
     def _signature(self) -> bool:
         """True at git's mail signature, which ends a mail: `-- ` and a version. Passes it."""
@@ -357,6 +365,8 @@ def _stripped(head: _Head) -> tuple[str, str]:
         refuse("names", "the `diff --git` line names other files", "", head.line)
     if not old:
         refuse("names", "a `diff --git` line without one name for both sides", "", head.line)
+    if not head.git and (name := _without_copy(*first)):
+        return name, name
     hint = "a rename needs `rename from` and `rename to`"
     return refuse(
         "names", f"two names for one file: {first[0][:60]!a} and {first[1][:60]!a}", hint, head.line
@@ -381,6 +391,17 @@ def _unprefixed(old: str, new: str, moved: tuple[str, str]) -> tuple[str, str] |
     if old == new:
         return old, new
     return (cut_old, cut_new) if cut_old and cut_old == cut_new else None
+
+
+def _without_copy(old: str, new: str) -> str:
+    """The file, where the other name is a copy of it: `b.orig` or `b~` with it, or outside of the folder."""
+    old, new = old.removeprefix("./"), new.removeprefix("./")
+    outside = [name.startswith(("/", "../")) for name in (old, new)]
+    if outside[0] != outside[1]:
+        within = new if outside[0] else old
+        return within if old.rpartition("/")[2] == new.rpartition("/")[2] else ""
+    pairs = [(_COPY.sub("", old), new), (old, _COPY.sub("", new))]
+    return next((found[1] for pair in pairs if (found := _unprefixed(*pair, ("", "")))), "")
 
 
 def _is_absent(text: str) -> bool:
