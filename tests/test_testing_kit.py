@@ -24,6 +24,7 @@ FILES = {"a.py": "x = 1\n", "k.c": "int f(void) { return 1; }\n", "k.cu": "\n", 
 ARGS: dict[str, dict[str, Any]] = {
     "apply_patch": {"patch": PATCH},
     "cc": {"source": "k.c"},
+    "code_map": {},
     "find_symbol": {"symbol": "x"},
     "git_commit": {"message": "Add a"},
     "git_push": {"url": "https://git.example.org/a.git", "branch": "main"},

@@ -30,3 +30,17 @@ def text_of(template: str, name: str) -> str:
     text = re.sub(r"^AGENT \w+", f"AGENT {agent}", text, count=1, flags=re.M)
     lines = text.replace(f"specs/examples/{example}", name).splitlines(keepends=True)
     return "".join(line.replace(example, name) if line.startswith("//") else line for line in lines)
+
+
+def files_of(template: str, name: str) -> dict[str, bytes]:
+    """What `spak new` writes of a template, by path: the spec NAME.spak, and its files in the folder NAME.
+
+    Raises: KeyError, for another template.
+    """
+    source = data.path("specs/examples") / TEMPLATES[template][0]
+    made = {f"{name}.spak": text_of(template, name).encode()}
+    for path in sorted(source.rglob("*")):
+        inside = path.relative_to(source)
+        if path.is_file() and not any(part == "__pycache__" or part[0] == "." for part in inside.parts):
+            made[f"{name}/{inside.as_posix()}"] = path.read_bytes()
+    return made

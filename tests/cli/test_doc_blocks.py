@@ -229,7 +229,8 @@ def clamped(folder: Path) -> None:
 GROUND: dict[str, Callable[[Path], None]] = {
     "README.md": readme, "cli.md": edited, "evaluate.md": evaluated,
     "first-spec.md": repaired, "graph.md": drawn, "history.md": past, "policy.md": rules,
-    "refused.md": refused, "repair.md": clamped, "world.md": shop,
+    "refused.md": refused, "repair.md": clamped, "strategies.md": clamped,
+    "world.md": shop,
 }  # fmt: skip
 LATER: dict[str, Callable[[Path], None]] = {
     "spak eval new.spak": suite, "spak run repair": outside, "spak show  ": applied,

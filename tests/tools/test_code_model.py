@@ -1,4 +1,4 @@
-"""find_symbol, references, impact and search_code as tools of a run: what they give, narrowed by `path`."""
+"""find_symbol, references, impact, code_map and search_code as tools of a run: what they give."""
 
 from __future__ import annotations
 
@@ -89,3 +89,12 @@ def test_what_is_wrong_is_a_result_with_a_code(
 ) -> None:
     result = run(workspace, tool, **args)
     assert (result.status, result.exit, result.diagnostics[0]["code"]) == ("exited", 1, code)
+
+
+def test_a_map_has_what_others_rest_on_and_says_what_it_covers(workspace: Path) -> None:
+    whole = run(workspace, "code_map", tokens=500)
+    lines = whole.output.decode().splitlines()
+    assert (whole.status, whole.exit, lines[0]) == ("exited", 0, "src/cart.py:")
+    assert any("total(self) -> int" in line for line in lines)
+    assert lines[-1].startswith("covers: 3 indexed, 0 stale")
+    assert "src/cart.py:" not in run(workspace, "code_map", path="src/guess.py").output.decode()

@@ -55,6 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "models": ("models", "list the model backends and models that work here"),
     "explain": ("explain", "say what an error code means and what to do"),
     "doctor": ("doctor", "check what is installed and works, and how to fix the rest"),
+    "ask": ("ask", "say which strategy serves a request and why, and start it"),
     "repair": ("repair", "mend a failing test without a model, or say why not"),
     "demo": ("demo", "tune a C attention kernel on this machine, verify and replay it"),
 }

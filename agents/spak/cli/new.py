@@ -17,7 +17,7 @@ import click
 
 from spak.cli import common
 from spak.errors import UsageError
-from spak.templates import TEMPLATES, text_of
+from spak.templates import TEMPLATES, files_of
 
 DEPTH = 4
 """How many folders down a test is looked for."""
@@ -53,31 +53,29 @@ def _write(here: Path, name: str, template: str, mine: Path | None) -> list[str]
 
     Raises: UsageError `usage.exists`, `usage.file`.
     """
-    from spak import data
-
-    text = text_of(template, name)
-    source = data.path("specs/examples") / TEMPLATES[template][0]
+    files = files_of(template, name)
     spec, folder = here / f"{name}.spak", here / name
-    wanted = [spec] if mine else [spec, folder]
-    for path in wanted:
+    if mine:
+        files = {spec.name: _for(files[spec.name].decode(), mine).encode()}
+    for path in [spec] if mine else [spec, folder]:
         if path.exists() or path.is_symlink():
             raise UsageError("usage.exists", f"{path.name} is there already", "give another NAME")
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=here) as draft:
-            (Path(draft) / "spec").write_text(_for(text, mine) if mine else text, encoding="utf-8")
+            for path_name, content in files.items():
+                place = Path(draft) / path_name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
             if not mine:
-                ignored = shutil.ignore_patterns("__pycache__", ".*")
-                shutil.copytree(source, Path(draft) / "files", ignore=ignored)
-                (Path(draft) / "files").rename(folder)
-            (Path(draft) / "spec").rename(spec)
+                (Path(draft) / name).rename(folder)
+            (Path(draft) / spec.name).rename(spec)
     except OSError as error:
         if not mine:
             shutil.rmtree(folder, ignore_errors=True)
         raise UsageError(
             "usage.file", f"{here} cannot be written: {error.strerror}", "check its rights"
         ) from None
-    written = [spec] if mine else [spec, *sorted(path for path in folder.rglob("*") if path.is_file())]
-    return [path.relative_to(here).as_posix() for path in written]
+    return list(files)
 
 
 def _for(text: str, folder: Path) -> str:

@@ -140,7 +140,9 @@ STATED: Mapping[str, frozenset[str]] = {
     "/python_repl": _SECRETS | {"runs_code"},
     "/apply_patch": _FILES | {"patch_trouble"},
     "/http_request": _SECRETS | _URLS | {"sends_header"},
-    **dict.fromkeys(("/grep", "/find_symbol", "/references", "/impact", "/search_code"), OF_ENTRY),
+    **dict.fromkeys(
+        ("/grep", "/find_symbol", "/references", "/impact", "/code_map", "/search_code"), OF_ENTRY
+    ),
     "/recall": _SECRETS | {"argument", "cut_argument"},
 }
 """What can be stated of each act besides."""

@@ -11,7 +11,7 @@ from spak.lang.catalog import USES
 from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
-from spak.tools.code.model import FindSymbol, Impact, References
+from spak.tools.code.model import CodeMap, FindSymbol, Impact, References
 from spak.tools.code.search import SearchCode
 from spak.tools.git_commit import GitCommit
 from spak.tools.git_push import GitPush
@@ -31,6 +31,7 @@ from spak.tools.write_file import WriteFile
 _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
+    CodeMap(),
     FindSymbol(),
     GitCommit(),
     GitPush(),

@@ -1,1 +1,1 @@
-"""Tools that ask a model of code: find_symbol, references, impact, search_code."""
+"""Tools that ask a model of code: find_symbol, references, impact, code_map, search_code."""

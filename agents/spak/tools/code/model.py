@@ -1,4 +1,4 @@
-"""`find_symbol`, `references` and `impact`: what the workspace's code defines, and what depends on what.
+"""`find_symbol`, `references`, `impact`, `code_map`: what a workspace defines, and what rests on what.
 
 The answers are those of `spak world` (docs/world.md), each with what it covers; `path` narrows them to a file
 or folder. The index is a file beside the workspace, a cache that goes with the run.
@@ -6,7 +6,8 @@ or folder. The index is a file beside the workspace, a cache that goes with the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from spak import canon, paths
@@ -72,24 +73,68 @@ class Impact:
         return results.guarded(lambda call: _answer(call, _impact), call)
 
 
+class CodeMap:
+    """The tool `code_map`."""
+
+    entry = ToolEntry(
+        name="code_map",
+        version=1,
+        summary="Prints the signatures of the workspace's code that matter most, by file, as many as fit.",
+        schema=parts.members(
+            [],
+            tokens=parts.whole("How long the map may be.", 20, 100_000, 1000),
+            path=parts.path(default="."),
+        ),
+        effect="pure",
+        sandboxed=False,
+        writes=False,
+        idempotent=True,
+        arguments={"tokens": "text", "path": "reads=."},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        """Exit 0, with an empty map where there is no code."""
+        return results.guarded(_mapped, call)
+
+
+def _mapped(call: Call) -> ToolResult:
+    from spak.world import rank
+
+    with _model(call) as (model, within):
+        found = rank.overview(model, (), int(call.args.get("tokens", 1000)))
+        covers = model.covers().to_json()
+    lines = []
+    for path, symbols in sorted(found.items()):
+        if within(path):
+            lines += [f"{path}:", *map(rank.line, symbols)]
+    counts = ", ".join(f"{count} {name}" for name, count in covers.items())
+    return results.done("\n".join((*lines, f"covers: {counts}\n")).encode())
+
+
 def _answer(call: Call, question: Callable[[Model, str, Within], Mapping[str, Any]]) -> ToolResult:
+    with _model(call) as (model, below):
+
+        def within(symbol: str) -> bool:
+            return below(symbol.partition("#")[0].partition(":")[2])
+
+        shown = question(model, str(call.args["symbol"]), within)
+    return results.done(canon.dumps(shown) + b"\n")
+
+
+@contextmanager
+def _model(call: Call) -> Iterator[tuple[Model, Within]]:
+    """The model of the workspace as it is now, and which paths are asked for."""
     from spak.world.ask import Model
     from spak.world.index import update
     from spak.world.store import Store
 
     top = "/".join(paths.normalise(str(call.args.get("path", "."))))
-
-    def within(symbol: str) -> bool:
-        path = symbol.partition("#")[0].partition(":")[2]
-        return top in ("", path) or path.startswith(f"{top}/")
-
     store = Store(call.workspace.parent / paths.CODE)
     try:
         update(store, call.workspace, call.cancel)
-        shown = question(Model(store, call.workspace), str(call.args["symbol"]), within)
+        yield Model(store, call.workspace), lambda path: top in ("", path) or path.startswith(f"{top}/")
     finally:
         store.close()
-    return results.done(canon.dumps(shown) + b"\n")
 
 
 def _found(model: Model, words: str, within: Within) -> Mapping[str, Any]:

@@ -1,0 +1,97 @@
+"""`spak ask`: the strategy and why, its run, and what it refuses. Every strategy that ships is run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+from cli_kit import spak
+from repair_kit import CLAMP, project
+from spak.strategies import shipped
+
+RUN = {"tdd_repair", "survey", "project_init"}
+
+
+def test_every_strategy_that_ships_is_run_below() -> None:
+    assert {one.name for one in shipped()} == RUN
+
+
+@pytest.mark.sandbox
+def test_fix_mends_a_planted_bug(tmp_path: Path) -> None:
+    folder = project(tmp_path / "work")
+    code, seen = spak(tmp_path, "ask", "fix test_numbers.py", "--workspace", "work", "--json")
+    assert (code, seen["state"], seen["strategy"]) == (0, "succeeded", "tdd_repair")
+    assert seen["intent"] == {
+        "category": "mutation", "verb": "fix", "target": "test_numbers.py", "kind": "test_file",
+        "voter": "typed",
+    }  # fmt: skip
+    assert seen["why"]["nodes"][-1]["text"].startswith("strategy(/tdd_repair)")
+    assert (folder / "numbers_.py").read_text() == CLAMP, "it works in a copy"
+    assert spak(tmp_path, "replay", "latest", "--json")[1]["equal"]
+    assert spak(tmp_path, "apply", "latest", "--check")[0] == 0
+
+
+@pytest.mark.sandbox
+def test_explore_prints_the_map_of_a_large_folder(cli: Cli, tmp_path: Path) -> None:
+    files = {f"m{number}.py": f"def f{number}(x):\n    return x\n" for number in range(101)}
+    project(tmp_path / "work", files)
+    done = cli("ask", "explore", "--workspace", "work")
+    assert done.code == 0, done.err
+    assert "m100.py:\n  1: function f100(x)\n" in done.out and "covers: 101 indexed" in done.out
+    assert "101 > 100" in done.err
+
+
+@pytest.mark.sandbox
+def test_scaffold_begins_a_project(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    seen = cli("ask", "scaffold", "shop", "--workspace", "work", "--json").json
+    assert (seen["state"], seen["strategy"]) == ("succeeded", "project_init")
+    names = {"shop.spak", "shop/prices.py", "shop/tests/test_prices.py"}
+    allowed = [word for name in sorted(names) for word in ("--allow-runs", name)]
+    assert cli("apply", "latest", *allowed).code == 0
+    made = {path.relative_to(tmp_path / "work").as_posix() for path in (tmp_path / "work").rglob("*")}
+    assert names <= made
+    assert cli("check", "work/shop.spak").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("fix",), "ask.no_strategy", "no file of tests"),
+        (("fxi", "a.py"), "ask.verb", "did you mean fix?"),
+        (("refactor", "a.py"), "ask.no_strategy", "no strategy that ships serves this verb"),
+    ],
+)
+def test_what_nothing_serves_is_refused(
+    cli: Cli, tmp_path: Path, words: tuple[str, ...], code: str, said: str
+) -> None:
+    project(tmp_path / "work", {"a.py": "x = 1\n"})
+    done = cli("ask", *words, "--workspace", "work")
+    assert done.code == 5 and f"[{code}]" in done.err and said in done.err
+    document = cli("ask", *words, "--workspace", "work", "--json")
+    assert (document.code, document.json["strategy"]) == (5, None)
+    assert document.json["refusal"]["code"] == code
+    assert not (tmp_path / ".spak").exists()
+
+
+def test_check_starts_nothing(cli: Cli, tmp_path: Path) -> None:
+    project(tmp_path / "work")
+    seen = cli("ask", "fix", "--workspace", "work", "--check", "--json").json
+    assert (seen["strategy"], seen["intent"]["kind"]) == ("tdd_repair", "none")
+    assert "strategy tdd_repair" in cli("ask", "/fix", "--workspace", "work", "--check").err
+    assert not (tmp_path / ".spak").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("fix", "--workspace", "nowhere"), "usage.workspace"),
+        (("fix", "../x"), "ask.target"),
+        (("scaffold", "a b"), "usage.arguments"),
+    ],
+)
+def test_wrong_usage(cli: Cli, args: tuple[str, ...], code: str) -> None:
+    done = cli("ask", *args)
+    assert done.code == 2 and f"[{code}]" in done.err
