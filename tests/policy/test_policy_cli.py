@@ -35,6 +35,16 @@ def test_check_gives_findings_and_the_hash(folder: Path) -> None:
     assert "bad.mg:1:1: error" in raw(folder, "policy", "check", "bad.mg").stderr
 
 
+def test_what_a_run_states_need_not_be_declared_but_checked_under_the_law(folder: Path) -> None:
+    rule = 'permitted(A) :- tool(A, /deploy), argument(A, "target", "staging"), mine(A).\n'
+    (folder / "law.mg").write_text(rule)
+    code, document = spak(folder, "policy", "check", "law.mg", "--json")
+    hints = {item["message"].split()[-1]: (item["hint"], item["fix"]) for item in document["diagnostics"]}
+    of_runs = ("a run states it: `spak policy check --as operator` checks the text under the law", "")
+    assert code == 0 and hints["tool/2"] == hints["argument/3"] == of_runs
+    assert hints["mine/1"] == ("declare it, or state or derive it", "Decl mine(A1).")
+
+
 def test_eval_prints_rows_in_order(folder: Path) -> None:
     assert spak(folder, "policy", "eval", "a.mg", "--query", "safe(X)") == (0, "safe(/read)\nsafe(/write)\n")
     code, document = spak(folder, "policy", "eval", "a.mg", "--query", "permitted(X)", "--json")

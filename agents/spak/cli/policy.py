@@ -59,18 +59,18 @@ def _query(function: F) -> F:
 def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
     """Check that FILES are one policy that loads, by itself or at a level of the law. Exit 0, else 3."""
     from spak.datalog import PolicyError
-    from spak.policy.stated import never_rows, secrets_to_programs
+    from spak.policy.stated import never_rows, of_runs, secrets_to_programs
 
     try:
         policy = _load(files) if level is None else at_level(_texts(files), level)
     except PolicyError as error:
         if not error.diagnostics:
             raise
-        return _report(files, error.diagnostics, None, as_json)
+        return _report(files, of_runs(error.diagnostics), None, as_json)
     ships = {file.name for file in _shipped()} if level else set()
     own = {clause.place.file for clause in policy.clauses} - ships
     told = (*policy.diagnostics, *never_rows(policy, own), *secrets_to_programs(policy, own))
-    found = [item for item in told if item.place.file not in ships]
+    found = of_runs(item for item in told if item.place.file not in ships)
     return _report(files, found, policy, as_json)
 
 

@@ -2,14 +2,15 @@
 
 Tables for those who reason about laws without a run: what a law may not state itself (spak.policy.law), what
 abstract actions are made of (spak.evolve.abstract_actions), what a rule waits for in vain (`never_rows`), and
-which secrets it hands to programs (`secrets_to_programs`).
+which secrets it hands to programs (`secrets_to_programs`). `of_runs` mends the hints of others by them.
 The facts are made in spak.policy.facts, spak.policy.toolfacts and the kernel; tests hold these tables to it.
 Takes a policy; gives findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -146,6 +147,18 @@ STATED: Mapping[str, frozenset[str]] = {
     "/recall": _SECRETS | {"argument", "cut_argument"},
 }
 """What can be stated of each act besides."""
+
+
+def of_runs(findings: Iterable[Any]) -> list[Any]:
+    """The findings; where a rule waits for what a run states, a declaration would hide that the law is not
+    there, so the hint says how the text is checked under it."""
+    hint = "a run states it: `spak policy check --as operator` checks the text under the law"
+    return [
+        replace(one, hint=hint, fix="")
+        if one.code == "policy.undeclared" and one.fix.removeprefix("Decl ").partition("(")[0] in COLUMNS
+        else one
+        for one in findings
+    ]
 
 
 def never_rows(policy: Policy, files: Collection[str]) -> Iterator[Finding]:
