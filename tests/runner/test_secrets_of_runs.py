@@ -66,6 +66,7 @@ def test_a_secret_that_is_not_there_leaves_the_workspace_as_it_was(tmp_path: Pat
     run = run_of(tmp_path, ONE, OTHER=VALUE)
     assert run.advance("full_auto") == "ended" and run.state.status == "failed"
     assert run.state.r4 is not None and run.state.r4["code"] == "secret.unknown"
+    assert run.state.r4["received"].startswith("there is no secret ")
     assert list((tmp_path / "run-1/workspace").iterdir()) == []
     assert replay(record for record, _ in run.ledger.read()).difference is None
     run.close()

@@ -54,6 +54,8 @@ def rollback_r4(outcome: str, code: str, hint: str, why: object = None) -> Mappi
     """R4 for it."""
     if code == CHANGES:
         return fit.r4(code, "changes that the law permits", why if isinstance(why, str) else "undone", hint)
+    if code in NOT_DONE and isinstance(why, str):
+        return fit.r4(code, "a call that can be made", why, hint)
     return fit.r4(code, "the tool to end by itself", outcome, hint)
 
 

@@ -226,8 +226,8 @@ class Performer:
                 measured.must_fit(tool.entry, asked, effect.args)
                 args = self.host.secrets.filled(asked, effect.observed, effect.args)
             except RunError as error:
-                refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
-                return Proposed(Kind.ACT, refused, {"why": error.message})
+                refused = {"of": effect.id, "outcome": "invalid", "code": error.code, "why": error.message}
+                return Proposed(Kind.ACT, refused)
             check(self.cancel)
             starts = tool.entry.sandboxed and self.host.launcher is not None
             if starts:
