@@ -112,6 +112,7 @@ def test_a_new_spec_begins_with_a_template(cast: Any, template: str) -> None:
     assert answer.status_code == 302 and answer["Location"].endswith("/my-job-2/edit/")
     text = Spec.objects.get(slug="my-job-2").head.text
     assert ("AGENT My_Job_2 " in text) is bool(template)
+    assert text.startswith("// ") and "spak run" not in text and "//\n//\n" not in text
     assert not [item for item in check(parse(text), catalog()) if item.severity == "error"]
 
 

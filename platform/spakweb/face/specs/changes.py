@@ -8,6 +8,7 @@ saved in between: as JSON for a script, as the merge page for a form.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from django.conf import settings
@@ -51,6 +52,9 @@ task %s {
     exit_code(look) == 0
 }
 """
+
+COMMANDS = re.compile(r"^//   spak .*\n(?://\n)?", re.MULTILINE)
+"""Lines of a template's comment for who has it in a terminal."""
 
 
 def _team(request: HttpRequest, team: str) -> Team:
@@ -106,7 +110,7 @@ def _begun(name: str, template: str) -> str:
         return STARTER % "".join(part.capitalize() for part in word.split("-"))
     if template not in TEMPLATES:
         raise Refused("web.request", "There is no such template.", "Choose one of the list.")
-    return text_of(template, word)
+    return COMMANDS.sub("", text_of(template, word))
 
 
 @require_POST
