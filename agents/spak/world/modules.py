@@ -114,7 +114,7 @@ class Modules:
         return None
 
     def _roots(self, folder: str) -> list[str]:
-        while folder in self.packages:
+        while folder and folder in self.packages:
             folder = posixpath.dirname(folder)
         return _up(folder)
 
