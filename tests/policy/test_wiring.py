@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from cli_kit import ROOT, spak
 from gate_kit import workspace, world
 from kernel_kit import program, rules, tool
 from spak.datalog import Fact, Policy, load
-from spak.datalog.values import Name
+from spak.datalog.syntax import Const, Literal_
+from spak.datalog.values import Name, decode
 from spak.diagnostics import SEVERITIES
 from spak.kernel.answer import _results
 from spak.kernel.gate import MISSING, ProposedAction, approval_facts, facts_of
@@ -26,6 +28,8 @@ from spak.policy.stated import COLUMNS, OF_ACT, OF_ALL, OF_ENTRY, OF_OTHER, OF_R
 from spak.policy.urls import REACHES, kind_of
 from spak.program import Task
 from spak.runner.genesis import all_shipped, constitution
+from spak.strategies import Selector
+from spak.strategies.situation import situations
 from spak.tools import DECLARED
 
 pytestmark = pytest.mark.findings("S5.5")
@@ -263,3 +267,43 @@ def test_what_is_stated_is_read_by_a_law_that_ships_or_documented_for_laws() -> 
         (name, len(columns)) for name, columns in COLUMNS.items() if (name, len(columns)) not in declared
     ] == []
     assert OF_RUN - {"held", "as_strict"} <= set(COLUMNS)
+
+
+# ---- the choice of a strategy -----------------------------------------------------------------------------
+
+
+def test_what_the_law_of_strategies_reads_is_stated_and_what_is_stated_is_read() -> None:
+    """Predicates with their columns, and each value that a rule names."""
+    selector = Selector()
+    stated: dict[tuple[str, int], list[set[Any]]] = {}
+    facts_ = [fact for one in situations(selector.verbs.items(), {100}) for fact in one.facts()]
+    for one in selector.strategies.values():
+        facts_ += [("serves", (Name(f"/{one.name}"), *map(Name, pair))) for pair in _slashed(one.serves)]
+    for name, args in facts_:
+        columns = stated.setdefault((name, len(args)), [set() for _ in args])
+        for column, value in zip(columns, args, strict=True):
+            column.add(value)
+    made = {clause.head.key for clause in selector.policy.clauses}
+    atoms = [
+        part.atom for clause in selector.policy.clauses for part in clause.body if isinstance(part, Literal_)
+    ]
+    assert {atom.key for atom in atoms} - made == set(stated)
+    assert not made & set(stated)
+    for atom in atoms:
+        for arg, column in zip(atom.args, stated.get(atom.key, ()), strict=False):
+            assert not isinstance(arg, Const) or decode(arg.value) in column, atom
+
+
+def _slashed(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(f"/{verb}", f"/{kind}") for verb, kind in pairs]
+
+
+def test_each_move_of_a_strategy_is_one_that_a_shipped_table_derives() -> None:
+    """What NEXT BY names in a spec of specs/strategies is derived by its law, and no other move is."""
+    derived = {
+        str(decode(clause.head.args[0].value))
+        for clause in load({"tdd.mg": all_shipped()["guard_tdd.mg"], **constitution()}).clauses
+        if clause.head.pred == "next_action" and isinstance(clause.head.args[0], Const)
+    }
+    text = (ROOT / "specs/strategies/tdd_repair.spak").read_text(encoding="utf-8")
+    assert set(re.findall(r"(/\w+) ->", text)) == derived
