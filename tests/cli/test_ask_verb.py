@@ -28,6 +28,7 @@ def test_fix_mends_a_planted_bug(tmp_path: Path) -> None:
         "voter": "typed",
     }  # fmt: skip
     assert seen["why"]["nodes"][-1]["text"].startswith("strategy(/tdd_repair)")
+    assert [check["ok"] for check in seen["repair"]["checks"]] == [True] * 5
     assert (folder / "numbers_.py").read_text() == CLAMP, "it works in a copy"
     assert spak(tmp_path, "replay", "latest", "--json")[1]["equal"]
     assert spak(tmp_path, "apply", "latest", "--check")[0] == 0
@@ -95,3 +96,12 @@ def test_check_starts_nothing(cli: Cli, tmp_path: Path) -> None:
 def test_wrong_usage(cli: Cli, args: tuple[str, ...], code: str) -> None:
     done = cli("ask", *args)
     assert done.code == 2 and f"[{code}]" in done.err
+
+
+@pytest.mark.sandbox
+def test_a_refused_patch_is_printed_with_what_would_help(cli: Cli, tmp_path: Path) -> None:
+    wrong = "def area(w, h):\n    return 'no'\n"
+    tests = "from mod import area\n\n\ndef test_a():\n    assert area(2, 3) == 6\n"
+    project(tmp_path / "work", {"mod.py": wrong, "test_mod.py": tests})
+    done = cli("ask", "fix", "--workspace", "work")
+    assert done.code == 1 and "no patch:" in done.err and "[repair." in done.err

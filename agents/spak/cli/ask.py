@@ -88,6 +88,7 @@ def _run(
 ) -> int:  # fmt: skip
     from spak.cli import session
     from spak.cli.progress import progress
+    from spak.cli.repair import search_of, show_search
     from spak.cli.show import show
 
     assert choice.strategy is not None
@@ -106,13 +107,15 @@ def _run(
         with progress(held, enabled=False):
             seen = held.advance(timeout)
         text = _answer(held) if situation.category == "query" and seen.state == "succeeded" else ""
+        search = search_of(held)
     finally:
         held.close()
     if as_json:
-        common.emit({**seen.to_json(), **about})
+        common.emit({**seen.to_json(), **about, **({"repair": search} if search else {})})
         return common.EXIT[seen.state]
     if text:
         common.out(text, nl=False)
+    show_search(search)
     return show(seen, as_json)
 
 

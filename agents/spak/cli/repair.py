@@ -64,7 +64,7 @@ def command(
     try:
         with progress(held, enabled=False):
             seen = held.advance(timeout)
-        plan = _plan(held)
+        plan = search_of(held)
     finally:
         held.close()
     document = {**seen.to_json(), "repair": plan}
@@ -81,13 +81,14 @@ def command(
     return common.EXIT[seen.state]
 
 
-def _plan(held: Session) -> dict[str, Any]:
-    """What the run's search ended with, from its ledger; empty where it did not come so far."""
+def search_of(held: Session) -> dict[str, Any]:
+    """What the run's last search ended with, from its ledger; empty where it did not come so far."""
     from spak.records import Kind
     from spak.runner.blobs import expand
 
     ledger = held.run.ledger
-    bodies = [record.body for record, _ in ledger.read() if record.kind == Kind.PLAN]
+    plans = (record.body for record, _ in ledger.read() if record.kind == Kind.PLAN)
+    bodies = [body for body in plans if body.get("by") == "repair"]
     if not bodies:
         return {}
     body: Mapping[str, Any] = expand(bodies[-1], ledger.blobs)
@@ -98,6 +99,15 @@ def _plan(held: Session) -> dict[str, Any]:
 
 
 def _print(document: Mapping[str, Any], plan: Mapping[str, Any], name: str, *, applied: bool) -> None:
+    show_search(plan)
+    if document["state"] == "succeeded":
+        common.say("applied" if applied else f"next: spak apply {name}")
+    else:
+        common.say(f"{document['state']}; the run: spak show {name}")
+
+
+def show_search(plan: Mapping[str, Any]) -> None:
+    """Print the counts of a search, with its patch and verdicts or its refusal."""
     counts = plan.get("search", {})
     if counts:
         tried, of = counts.get("tried", 0), counts.get("candidates", 0)
@@ -111,10 +121,6 @@ def _print(document: Mapping[str, Any], plan: Mapping[str, Any], name: str, *, a
         common.out(_diff(plan["patch"]))
         for check in plan["checks"]:
             common.say(f"  {'ok ' if check['ok'] else 'NO '} {check['name']:15} {check['detail']}")
-    if document["state"] == "succeeded":
-        common.say("applied" if applied else f"next: spak apply {name}")
-    else:
-        common.say(f"{document['state']}; the run: spak show {name}")
 
 
 def _refused(refusal: Mapping[str, Any]) -> None:
