@@ -41,20 +41,14 @@ def save(person, message: str = "") -> None:
     dialog.get_by_role("button", name="Save version").click()
 
 
-def replace(person, old: str, new: str) -> None:
-    """In one change: nobody, and no draft, sees the text without either."""
-    person.select(old)
-    person.page.keyboard.insert_text(new)
-
-
 def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
     alice, bob = person("alice"), person("bob")
     bob.expected += STALE
     path = alice.editor(SPEC)
     bob.open(path)
     expect(alice.page.locator("#presence")).to_contain_text("Bob is here too")
-    replace(alice, '"Look."', '"Look around."')
-    replace(bob, '"Say."', '"Say it."')
+    alice.replace('"Look."', '"Look around."')
+    bob.replace('"Say."', '"Say it."')
     save(alice, "Look around")
     expect(alice.page.locator("#version")).to_have_text("v2")
     expect(bob.page.locator("[data-banner=newer]")).to_contain_text("Alice saved version 2")
@@ -80,8 +74,8 @@ def test_a_conflict_is_shown_and_never_the_last_write_wins(person) -> None:
     bob.expected += STALE
     path = alice.editor(SPEC)
     bob.open(path)
-    replace(alice, '"Say."', '"Say yes."')
-    replace(bob, '"Say."', '"Say no."')
+    alice.replace('"Say."', '"Say yes."')
+    bob.replace('"Say."', '"Say no."')
     save(alice)
     expect(alice.page.locator("#version")).to_have_text("v2")
     save(bob)
@@ -122,7 +116,7 @@ def test_saving_unchanged_text_makes_no_version(alice) -> None:
 def test_run_with_unsaved_changes_saves_them_first(alice) -> None:
     path = alice.editor(SPEC)
     run = alice.page.locator(".acts a:has-text('Run')")
-    replace(alice, '"Say."', '"Say it and run."')
+    alice.replace('"Say."', '"Say it and run."')
     run.click()
     dialog = alice.page.get_by_role("dialog")
     expect(dialog).to_contain_text("Save version 2 and run it")
@@ -144,7 +138,7 @@ def test_run_with_unsaved_changes_saves_them_first(alice) -> None:
 
 def test_a_draft_survives_a_closed_tab(alice) -> None:
     path = alice.editor(SPEC)
-    replace(alice, '"Say."', '"Say it twice."')
+    alice.replace('"Say."', '"Say it twice."')
     alice.page.get_by_text(re.compile("Draft saved")).wait_for()
     alice.page.close()
     alice.page = alice.context.new_page()
@@ -162,7 +156,7 @@ def test_the_server_goes_away_while_typing(alice, platform) -> None:
     path = alice.editor(SPEC)
     platform.stop()
     try:
-        replace(alice, '"Say."', '"Said while it was away."')
+        alice.replace('"Say."', '"Said while it was away."')
         banner = alice.page.locator("[data-banner=away]")
         expect(banner).to_contain_text("your text is stored in this browser")
         alice.page.wait_for_function(
@@ -184,7 +178,7 @@ def test_the_tab_is_closed_while_the_server_is_away(alice, platform) -> None:
     path = alice.editor(SPEC)
     platform.stop()
     try:
-        replace(alice, '"Say."', '"Kept by the browser."')
+        alice.replace('"Say."', '"Kept by the browser."')
         alice.page.locator("[data-banner=away]").wait_for()
         alice.page.close()
     finally:
@@ -202,7 +196,7 @@ def test_the_session_ends_while_typing(alice) -> None:
     alice.expected += SIGNED_OUT
     alice.editor(SPEC)
     alice.context.clear_cookies(name="sessionid")
-    replace(alice, '"Say."', '"Said after the end."')
+    alice.replace('"Say."', '"Said after the end."')
     banner = alice.page.locator("[data-banner=away]")
     expect(banner).to_contain_text("You are signed out. Your text is stored in this browser")
     with alice.context.expect_page() as opened:

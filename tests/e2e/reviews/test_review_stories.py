@@ -67,13 +67,6 @@ AGENT Mends LEVEL 4 {
 """
 
 
-def replace(person, old: str, new: str) -> None:
-    person.cursor(old)
-    for _ in old:
-        person.page.keyboard.press("Backspace")
-    person.page.keyboard.insert_text(new)
-
-
 def protect(person, path: str, approvals: int = 1) -> None:
     person.go(f"{path}patches/")
     person.page.get_by_label(re.compile("Required approvals")).fill(str(approvals))
@@ -125,7 +118,7 @@ def test_an_approval_asks_for_a_tick_and_is_taken_back(person) -> None:
     alice, bob = person("alice"), person("bob")
     path = bob.make(PROTECTS)
     bob.open(path)
-    replace(bob, ' protect: ["tests/"]', "")
+    bob.replace(' protect: ["tests/"]', "")
     bob.page.get_by_role("button", name="Propose").click()
     bob.page.get_by_role("dialog").get_by_label("Title").fill("Only layout")
     bob.page.get_by_role("dialog").get_by_role("button", name="Propose").click()
@@ -183,7 +176,7 @@ def test_what_widens_is_confirmed_by_an_admin_and_proposed_by_others(person) -> 
     alice.page.get_by_role("button", name="Save protection").click()
     for who in (bob, alice):
         who.open(path)
-        replace(who, 'tool.list_files { path: "src" }', 'tool.run { cmd: "true" }')
+        who.replace('tool.list_files { path: "src" }', 'tool.run { cmd: "true" }')
         who.page.get_by_role("button", name="Save version").click()
         who.page.get_by_role("dialog").get_by_label(re.compile("What changed")).fill("Run it")
         who.page.get_by_role("dialog").get_by_role("button", name="Save version").click()
@@ -207,7 +200,7 @@ def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     bob.open(path)
     expect(bob.page.get_by_role("button", name="Save version")).to_have_count(0)
     expect(bob.page.get_by_text("protected", exact=True)).to_be_visible()
-    replace(bob, '"Look."', '"Look around."')
+    bob.replace('"Look."', '"Look around."')
     expect(bob.page.locator("#draft-state")).to_contain_text("Draft saved")
     patch = propose(bob, "Look around", "It sees more.")
     expect(bob.page.get_by_role("heading", name=re.compile("#1 Look around"))).to_be_visible()
@@ -356,7 +349,7 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     patches = []
     for who, words in ((alice, "Look here."), (bob, "Look there.")):
         who.open(path)
-        replace(who, '"Look."', f'"{words}"')
+        who.replace('"Look."', f'"{words}"')
         who.page.get_by_role("button", name="Propose").click()
         dialog = who.page.get_by_role("dialog")
         dialog.get_by_label("Title").fill(words)
@@ -394,7 +387,7 @@ def test_flips_by_task_of_a_recorded_run(person) -> None:
     ends(bob, "Completed, unchecked")
     run = str(bob.page.url).removeprefix(bob.url)
     bob.open(path)
-    replace(bob, '"stop"', '"continue"')
+    bob.replace('"stop"', '"continue"')
     bob.page.get_by_role("button", name="Propose").click()
     bob.page.get_by_role("dialog").get_by_label("Title").fill("Go on without the file")
     bob.page.get_by_role("dialog").get_by_role("button", name="Propose").click()
@@ -433,7 +426,7 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person) -> Non
     patches = []
     for old, new in (('"Look."', '"Look around."'), ('"Say."', '"Say it."')):
         bob.open(path)
-        replace(bob, old, new)
+        bob.replace(old, new)
         patches.append(propose(bob, new.strip('"')))
         alice.go(patches[-1])
         alice.page.get_by_role("button", name="Approve").click()
@@ -454,14 +447,14 @@ def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person) -> None:
     path = bob.make(SPEC)
     protect(alice, path)
     bob.open(path)
-    replace(bob, '"Look."', '"Look around."')
+    bob.replace('"Look."', '"Look around."')
     patch = propose(bob, "Look around")
     for who in (alice, bob):
         who.go(patch)
         who.page.keyboard.press("i")
         who.page.wait_for_selector("#editor[data-ready=true]")
-    replace(alice, '"Say."', '"Say it."')
-    replace(bob, '"Look around."', '"Look everywhere."')
+    alice.replace('"Say."', '"Say it."')
+    bob.replace('"Look around."', '"Look everywhere."')
     expect(bob.page.locator("#draft-state")).to_contain_text("Draft saved")
     save_revision(alice, "Say more")
     alice.page.wait_for_url("**/patches/1/")
