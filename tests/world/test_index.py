@@ -29,12 +29,14 @@ TEXTS = [
     "class C:\n    def n(self): ...\n    @property\n    def q(self) -> 'C': ...\n\n"
     "f = C()\n\ndef g():\n    f.q.n()\n",
     "def f(:\n    g(\nclass C\n    def m(self): return f()\n",
+    "import x, { f } from './b';\nexport * from './p/b';\nexport function g() { x.m(); return f(); }\n",
+    "export class C { m() { this.n(); } n() {} }\nexport default new C();\nexport const f = () => C;\n",
     '#include "c.h"\nint f(void) { return g(); }\n',
     '#include "p/c.h"\nint f(void);\nstatic int g(void) { return f(); }\n',
 ]
 PATHS = [
     *("a.py", "b.py", "p/__init__.py", "p/a.py", "p/b.py", "p/c.py", "q/a.py", "a.pyi"),
-    *("c.c", "c.h", "p/c.h", "p/c.c"),
+    *("c.c", "c.h", "p/c.h", "p/c.c", "a.js", "b.ts", "p/b/index.js"),
 ]
 
 

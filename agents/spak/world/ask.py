@@ -313,8 +313,9 @@ class Model:
         return sorted(found)
 
     def is_test(self, reach: str) -> bool:
-        """Whether a symbol is a test: a function `test*` in a file of tests."""
-        return _last(reach).startswith("test") and scan.is_test(_path(reach))
+        """Whether a symbol is a test: a function `test*` in a file of tests, or such a file of JavaScript."""
+        whole = "#" not in reach and reach.startswith(("js:", "ts:"))
+        return (whole or _last(reach).startswith("test")) and scan.is_test(_path(reach))
 
     def replayed(self, caller: str, callee: str) -> list[tuple[str, str, tuple[int, ...]]]:
         """The edges between two symbols, made anew from the facts alone: how, role, lines."""

@@ -9,10 +9,10 @@ qualified name stays unresolved. A prototype is a symbol, to which the linker fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spak.world.facts import INCLUDE, Maker
+from spak.world.walker import Walker
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,14 +28,12 @@ _CALLEE = frozenset(["identifier", "qualified_identifier", "template_function", 
 _CLASS = ("class", "interface")
 
 
-class Walk:
-    """One file under way: `stack` holds what is still to be visited, each with the symbol it belongs to."""
+class Walk(Walker):
+    """One file under way."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.maker = Maker()
-        self.stack: list[tuple[Node, str]] = []
-        self.handlers: dict[str, Callable[[Node, str], None]] = {
+        super().__init__(data)
+        self.handlers = {
             "preproc_include": self.on_include,
             "preproc_def": self.on_macro,
             "preproc_function_def": self.on_macro,
@@ -57,24 +55,13 @@ class Walk:
 
     def run(self, root: Node) -> Maker:
         """Walk the whole tree."""
-        self.stack.append((root, ""))
-        while self.stack:
-            node, caller = self.stack.pop()
-            handler = self.handlers.get(node.type)
-            if handler is not None:
-                handler(node, caller)
-            else:
-                self.push(node.named_children, caller)
+        self.walk(root)
         self._own_members()
         return self.maker
 
-    def push(self, nodes: list[Node], caller: str) -> None:
-        """Visit these next, in order."""
-        self.stack += [(node, caller) for node in reversed(nodes)]
-
     def text(self, node: Node) -> str:
         """The text of a node without white space."""
-        return "".join(self.data[node.start_byte : node.end_byte].decode("utf-8", "replace").split())
+        return "".join(super().text(node).split())
 
     def on_include(self, node: Node, caller: str) -> None:
         """`#include`: all names of that file."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from spak.world import c_family, python
+from spak.world import c_family, ecma, python
 from spak.world.facts import Body, Face, Maker
 from spak.world.languages import parser
 
@@ -19,6 +19,7 @@ MAX_ERRORS = 50
 EXTRACTORS: dict[str, Callable[[bytes, Node], Maker]] = {
     "python": lambda data, root: python.Walk(data).run(root),
     **dict.fromkeys(("c", "cpp", "cuda"), lambda data, root: c_family.Walk(data).run(root)),
+    **dict.fromkeys(("javascript", "typescript", "tsx"), lambda data, root: ecma.Walk(data).run(root)),
 }
 """One line for each family of languages."""
 

@@ -10,7 +10,7 @@ them while an extractor walks a syntax tree.
              "refs": {CALLER: [[role, chain, line...]...]}, "dynamic": [[caller, what, line]...],
              "errors": [line...]}
     bind  = ["s", QUAL] a symbol, ["i", level, module, name] an import of a name, ["m", module] an import of a
-            module, ["v", chain, annotation, scope] a value
+            module (of JavaScript, with its level), ["v", chain, annotation, scope] a value
     symbol = {"k": kind, "v": visibility} and, as far as there are any: "bases" (chains), "params" ([name,
             annotation, star]), "ret" (annotation), "gives" (chains), "flags", "dec" (chains), "names" (of a
             class), "attrs" (of its instances), "of" (the class of a method that is written elsewhere)
@@ -28,11 +28,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-EXTRACTOR = 2
+EXTRACTOR = 3
 """Raise it when the same bytes give other facts: every file is then parsed again."""
 
 INCLUDE = -1
-"""The level of an import that is an include of C: its module is a path."""
+RELATIVE = -2
+"""Levels of an import that is an include of C, or of JavaScript: its module is a path."""
 
 Face = dict[str, Any]
 Body = dict[str, Any]

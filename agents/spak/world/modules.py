@@ -14,12 +14,11 @@ from collections.abc import Iterable
 Target = tuple[str, str]
 """`("M", file)`, or `("P", folder)` for a package that has no file of its own."""
 
-_ENDS = {
-    "py": (".py", "/__init__.py", ".pyi", "/__init__.pyi"),
-    "js": ("", ".js", ".mjs", ".cjs", ".jsx", "/index.js", ".ts", ".tsx"),
-    "ts": ("", ".ts", ".tsx", ".d.ts", ".mts", "/index.ts", "/index.tsx", ".js", ".jsx", "/index.js"),
-}
-
+_ENDS = (".py", "/__init__.py", ".pyi", "/__init__.pyi")
+_SCRIPTS = (
+    *("", ".ts", ".tsx", ".d.ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx"),
+    *("/index.ts", "/index.tsx", "/index.js"),
+)
 _UNITS = (".c", ".cc", ".cpp", ".cxx", ".cu")
 
 
@@ -89,7 +88,7 @@ class Modules:
     def below(self, folder: str, parts: list[str]) -> Target | None:
         """The module of a dotted name below a folder."""
         stem = posixpath.join(folder, *parts)
-        for end in _ENDS["py"]:
+        for end in _ENDS:
             name = f"{stem}{end}" if stem or not end.startswith("/") else end[1:]
             if name in self.files:
                 return "M", name
@@ -102,16 +101,16 @@ class Modules:
             return None
         return self.below(posixpath.dirname(path) if kind == "M" else path, [name])
 
-    def relative(self, path: str, words: str, prefix: str) -> Target | None:
-        """The file that a relative path names, with the endings that a language leaves out."""
+    def relative(self, path: str, words: str) -> Target | None:
+        """The file that a relative path of JavaScript names, with the endings that are left out."""
+        if not words.startswith("."):
+            return None
         stem = posixpath.normpath(posixpath.join(posixpath.dirname(path), words))
-        for end in _ENDS[prefix]:
-            if stem + end in self.files:
-                return "M", stem + end
-        bare = posixpath.splitext(stem)[0]
-        if prefix == "ts" and bare != stem:
-            return next((("M", bare + end) for end in (".ts", ".tsx") if bare + end in self.files), None)
-        return None
+        bare, end = posixpath.splitext(stem)
+        names = [stem + end for end in _SCRIPTS]
+        if end in (".js", ".mjs", ".cjs", ".jsx"):  # TypeScript names what it will have become
+            names += [bare + other for other in (".ts", ".tsx", ".mts", ".cts")]
+        return next((("M", name) for name in names if name in self.files), None)
 
     def _roots(self, folder: str) -> list[str]:
         while folder and folder in self.packages:

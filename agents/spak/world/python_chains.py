@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from spak.world.facts import Maker
 from spak.world.languages import grammar
+from spak.world.walker import Walker
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -58,24 +58,13 @@ def _kinds() -> Kinds:
     return Kinds(*map(number, names.split()))
 
 
-class Chains:
-    """One file under way: `stack` holds what is still to be visited, each with the symbol it belongs to."""
+class Chains(Walker):
+    """The expressions of one file; the kinds of nodes are numbers, since Python's files are many."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.maker = Maker()
-        self.stack: list[tuple[Node, str]] = []
+        super().__init__(data)
         self.ids: dict[int, Handler] = {}
         self.kinds = _kinds()
-
-    def text(self, node: Node) -> str:
-        """The text of a node."""
-        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-    def push(self, nodes: list[Node], caller: str) -> None:
-        """Visit these next, in order."""
-        for node in reversed(nodes):
-            self.stack.append((node, caller))
 
     def on_nothing(self, node: Node, caller: str) -> None:
         """Nothing to see."""

@@ -37,6 +37,7 @@ def tests(model: Model, targets: Sequence[Symbol]) -> Chosen:
     loading = {path for path in map(_path, reached) if f"py:{path}" in reached and scan.is_test(path)}
     everything = [symbol for symbol in model.symbols() if model.is_test(symbol.id)]
     found = [item.id for item in everything if item.id in reached or item.path in loading]
+    found += sorted(item for item in reached if "#" not in item and model.is_test(item))
     if found:
         return Chosen("static", tuple(found))
     return _of_files(model, {item.path for item in targets}, everything)
@@ -48,9 +49,10 @@ def of_file(model: Model, path: str) -> Chosen:
 
 
 def node(test: str) -> str:
-    """A test as pytest names it, without parameters; of one that is defined again both are meant."""
+    """A test as pytest names it, without parameters; of one that is defined again both are meant. A file of
+    JavaScript's tests is its path."""
     path, _, qual = test.partition(":")[2].partition("#")
-    return "::".join((path, *(part.partition("~")[0] for part in qual.split("."))))
+    return "::".join((path, *(part.partition("~")[0] for part in qual.split(".") if part)))
 
 
 def _of_files(model: Model, paths: set[str], everything: Sequence[Symbol]) -> Chosen:

@@ -11,7 +11,7 @@ from typing import Any
 
 from spak.world import scan
 from spak.world.annotations import Note, note
-from spak.world.facts import INCLUDE, Bind, Symbol, split_root
+from spak.world.facts import Bind, Symbol, split_root
 from spak.world.values import (
     EXTERNAL,
     MOST,
@@ -46,7 +46,7 @@ class Resolver(Faces):
             target = self.target(path, level, module)
             if target is not None and target[0] == "M" and target[1] != path:
                 shown = self.all_names(target[1])
-                if name in shown if shown is not None else level == INCLUDE or not name.startswith("_"):
+                if name in shown if shown is not None else level < 0 or not name.startswith("_"):
                     found += [hit._replace(how="import") for hit in self.module_name(target[1], name)]
         if not found:
             self.deps.add(("/", name))
@@ -64,7 +64,7 @@ class Resolver(Faces):
         if kind == "i":
             return self._imported(path, bind[1], bind[2], bind[3])
         if kind == "m":
-            target = self.target(path, 0, bind[1])
+            target = self.target(path, bind[2] if len(bind) > 2 else 0, bind[1])
             return [Hit(EXTERNAL if target is None else target, None, "import")]
         holder = f"{scope}.{name}" if scope else name
         known = self.symbol(path, holder).get("k")

@@ -136,9 +136,10 @@ class Faces:
 
     def target(self, path: str, level: int, module: str) -> tuple[str, str] | None:
         """The module that an import names."""
-        if level == INCLUDE:
+        if level < 0:
             self.deps.add(("/", word(module)))
-            return self.modules.included(path, module)
+            found = self.modules.included if level == INCLUDE else self.modules.relative
+            return found(path, module)
         self.deps.update(("/", part) for part in module.split("."))
         return self.modules.python(path, level, module)
 
