@@ -58,6 +58,27 @@ def test_its_tests_are_mended_by_a_diff_and_brought_home(cli: Cli, tmp_path: Pat
     assert "round(whole" in (tmp_path / "shop/prices.py").read_text()
 
 
+def test_what_it_mends_becomes_a_branch_of_ones_own_repository(cli: Cli, tmp_path: Path) -> None:
+    def git(*args: str) -> str:
+        named = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+        return subprocess.check_output(["git", *named, *args], cwd=tmp_path, text=True)
+
+    (tmp_path / "one.py").write_text("ONE = 2\n")
+    (tmp_path / "test_one.py").write_text("import one\n\n\ndef test_one():\n    assert one.ONE == 1\n")
+    cli("new", "mend")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "Begin")
+    assert cli("run", "mend.spak", "--workspace", ".").code == 4
+    mend = "--- a/one.py\n+++ b/one.py\n@@ -1 +1 @@\n-ONE = 2\n+ONE = 1\n"
+    assert cli("step", "--answer", mend).code == 0
+    assert cli("apply", "latest", "--branch", "mended").code == 0
+    assert git("diff", "--name-only", "HEAD", "mended") == "one.py\n" and git("status", "-s") == "?? .spak/\n"
+    git("checkout", "-q", "mended")
+    again = cli("run", "mend.spak", "--workspace", ".", "--json")
+    assert (again.code, again.json["state"]) == (0, "succeeded"), "nothing fails, so nothing is committed"
+
+
 def test_in_a_folder_with_tests_these_are_what_is_mended(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test/test_one.py").write_text("def test_one():\n    assert 1 == 2\n")
