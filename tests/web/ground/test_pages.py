@@ -104,6 +104,8 @@ def test_a_name_that_is_taken_and_a_text_with_errors_are_said(cast: Any) -> None
 
 def test_a_second_spec_of_one_name_is_asked_for(cast: Any) -> None:
     url, bob = reverse("spak-spec-new", args=[cast.team.slug]), cast.client("bob")
+    assert bob.post(url, {"name": "Sm all"}).status_code == 302
+    assert bob.post(url, {"name": "Sm\aall"}).status_code == 409, "a name counts as it will stand"
     answer = bob.post(url, {"name": "Small", "double": ""})
     assert answer.status_code == 409 and "Another spec is called small." in answer.content.decode()
     assert 'name="double" value="Small"' in answer.content.decode()

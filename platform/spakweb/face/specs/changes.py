@@ -26,7 +26,7 @@ from spakweb.face.specs.views import around, find_spec, find_version
 from spakweb.ground import access
 from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import Team
-from spakweb.ground.text import as_number, clean, json_object, plural
+from spakweb.ground.text import as_number, clean, json_object, one_line, plural
 from spakweb.ground.web.error_pages import wants_json
 from spakweb.store.specs.examples import examples
 from spakweb.store.specs.models import Spec, SpecVersion, Tag
@@ -89,7 +89,7 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
 
 def _ask_of_double(team: Team, name: str) -> None:
     """Raises: Refused `web.spec_double` where the name is taken: nobody means a second one without a word."""
-    other = Spec.objects.filter(team=team, slug=slug_of(name)).first()
+    other = Spec.objects.filter(team=team, slug=slug_of(one_line(name, 80))).first()
     if other is not None:
         hint = "Type another name, or press Create spec once more for a second one of that name."
         raise Refused("web.spec_double", f"Another spec is called {other.name}.", hint, 409)
