@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,10 +19,11 @@ PASSWORD = "a long secret"
 
 @pytest.fixture(autouse=True)
 def at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No code is known yet, and the clock stands still."""
+    """No code is known yet, and the clock of codes stands still; no other, as a module imported meanwhile
+    would keep it."""
     cache.clear()
     now = time.time()
-    monkeypatch.setattr(auth.time, "time", lambda: now)
+    monkeypatch.setattr(auth, "time", SimpleNamespace(time=lambda: now))
 
 
 def code_at(step: int) -> str:
