@@ -1,4 +1,4 @@
-"""`tests: affected` of PyTest: which tests a run's changes need, by which rule, and when it is all."""
+"""`tests: affected` of PyTest: which files of tests a run's changes need, and when it is all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cli_kit import spak
-from spak.paths import CODE
 from spak.ports import MeasureCall, Measurement
 from spak.validators.pytest_ import PyTest
 from spak.world.affected import Affected, affected
@@ -89,7 +88,7 @@ def changed(tmp_path: Path) -> Project:
 
 
 def chosen(made: MeasureCall) -> Affected:
-    return affected(made.workspace, made.changed(), made.workspace.parent / CODE)
+    return affected(made.workspace, made.changed())
 
 
 def edit(path: str, old: str, new: str) -> dict[str, str | None]:
@@ -97,49 +96,80 @@ def edit(path: str, old: str, new: str) -> dict[str, str | None]:
     return {path: FILES[path].replace(old, new)}
 
 
-ADD, TWICE = "tests/test_add.py::test_add", "tests/test_add.py::test_twice"
-TWICE_CHECK = f"test:{TWICE}"
-LATE, NONE = "tests/test_late.py::TestLate::test_late", "tests/test_late.py::test_none"
+ADD, LATE = "tests/test_add.py", "tests/test_late.py"
 
 
 @pytest.mark.parametrize(
-    ("changes", "ids", "rules"),
+    ("changes", "run"),
     [
-        (edit("calc/add.py", "a + b", "b + a"), [ADD, TWICE], {"py:calc/add.py#add": "static"}),
-        (edit("calc/add.py", "return a\n", "return 1 * a\n"), [LATE], {"py:calc/add.py#far": "static"}),
-        (edit("calc/late.py", "LIMIT = 3", "LIMIT = 4"), [LATE, NONE], {"calc/late.py": "importers"}),
-        (
-            edit("tests/test_late.py", "assert True", "assert 1"),
-            [NONE],
-            {"py:tests/test_late.py#test_none": "static"},
-        ),
+        (edit("calc/add.py", "a + b", "b + a"), {ADD, LATE}),
+        (edit("calc/late.py", "LIMIT = 3", "LIMIT = 4"), {LATE}),
+        (edit(LATE, "assert True", "assert 1"), {LATE}),
+        (edit("calc/lone.py", "1", "2"), set()),
+        (edit("calc/add.py", "a + b", "a +"), {ADD, LATE}),
     ],
 )
-def test_the_tests_of_what_changed_with_the_rule_of_each(
-    changed: Project, changes: dict[str, str | None], ids: list[str], rules: dict[str, str]
+def test_files_that_hold_the_name_of_what_changed_run(
+    changed: Project, changes: dict[str, str | None], run: set[str]
 ) -> None:
     found = chosen(changed(changes))
-    assert sorted({ADD, TWICE, LATE, NONE} - set(found.left)) == sorted(ids)
-    assert found.evidence == {"selection": {"rule": "symbols", "changed": rules, "tests": len(ids)}}
+    assert {ADD, LATE} - set(found.left) == run
+    assert (found.selection["rule"], found.selection["changed"]) == ("names", list(changes))
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({}, "nothing changed"),
-        ({"data.json": "{}"}, "data.json may concern any test"),
-        ({"tests/conftest.py": ""}, "tests/conftest.py may concern any test"),
-        ({"calc/new.py": "def new():\n    return 1\n"}, "calc/new.py is new, gone or does not parse"),
-        ({"calc/lone.py": None}, "calc/lone.py is new, gone or does not parse"),
-        (edit("calc/add.py", "a + b", "a +"), "calc/add.py is new, gone or does not parse"),
-        (edit("calc/lone.py", "1", "2"), "nothing leads from py:calc/lone.py#lone to a test"),
+        ({"data.json": "{}"}, "'data.json' may concern any test"),
+        ({"calc/new.py": "def new():\n    return 1\n"}, "'calc/new.py' is new or gone"),
+        ({"calc/lone.py": None}, "'calc/lone.py' is new or gone"),
     ],
 )
 def test_what_cannot_be_judged_leads_to_all_tests(
     changed: Project, changes: dict[str, str | None], reason: str
 ) -> None:
-    found = chosen(changed(changes))
-    assert found == ((), {"selection": {"rule": "all", "reason": reason}})
+    assert chosen(changed(changes)) == ((), {"rule": "all", "reason": reason})
+
+
+WAYS = {
+    "a fixture of a conftest": {
+        "tests/sub/conftest.py": "from calc.late import late",
+        "tests/sub/test_x.py": "",
+    },
+    "a module of plug-ins": {"conftest.py": "pytest_plugins = ['plug']", "plug.py": "import calc.late"},
+    "a string": {"tests/test_x.py": "import importlib\nimportlib.import_module('calc.late')"},
+    "a command": {"tests/test_x.py": "ARGV = ['python', '-m', 'calc.late']"},
+    "a path": {"tests/test_x.py": "TEXT = open('calc/late.py').read()"},
+    "getattr": {
+        "calc/any.py": "import calc\ngetattr(calc, 'late')",
+        "tests/test_x.py": "from calc import any",
+    },
+    "a package": {"calc/__init__.py": "from .late import *", "tests/test_x.py": "import calc"},
+    "inside of a package": {
+        "calc/__init__.py": "from .late import *",
+        "calc/test_x.py": "from . import lone",
+    },
+    "a base class": {"tests/base.py": "import calc.late", "tests/test_x.py": "from base import Base"},
+    "a file that cannot be read": {"tests/test_x.py": "#" * (3 << 20)},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_a_module_counts(tmp_path: Path, changed: Project, way: str) -> None:
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
+    for path, text in WAYS[way].items():
+        (made.workspace / path).parent.mkdir(exist_ok=True)
+        (made.workspace / path).write_text(text)
+    left = chosen(made).left
+    assert not [path for path in left if path.endswith("test_x.py")]
+    assert way == "a module of plug-ins" or ADD in left or "calc/__init__.py" in WAYS[way]
+
+
+def test_a_module_that_the_settings_name_leads_to_all_tests(changed: Project) -> None:
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
+    (made.workspace / "pytest.ini").write_text("[pytest]\naddopts = -p calc.late\n")
+    assert chosen(made) == ((), {"rule": "all", "reason": "the settings of pytest name 'calc/late.py'"})
 
 
 def measured(made: Any, **options: Any) -> Measurement:
@@ -148,86 +178,20 @@ def measured(made: Any, **options: Any) -> Measurement:
 
 @pytest.mark.sandbox
 def test_only_these_run_and_the_record_says_why(changed: Project) -> None:
-    made = changed(edit("calc/add.py", "return a\n", "return 1 * a\n"))
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
     seen = measured(made)
-    assert (seen.metrics["passed"], seen.metrics["collected"]) == (1, 1)
-    assert seen.evidence["selection"]["rule"] == "symbols"
-    assert measured(made, paths=["tests/test_late.py"]).metrics["collected"] == 1
-    assert measured(made, paths=["tests/test_add.py"]).metrics["collected"] == 2, (
-        "none of its tests: all of it"
-    )
+    assert (seen.metrics["passed"], seen.metrics["collected"], seen.metrics["deselected"]) == (2, 2, 2)
+    assert seen.evidence["selection"]["rule"] == "names"
+    assert measured(made, paths=[LATE]).metrics["collected"] == 2
+    assert measured(made, paths=[ADD]).metrics["collected"] == 2, "none of these is affected: all of them"
     assert PyTest().measure(replace(made, options={})).metrics["collected"] == 4
-
-
-ODD = """\
-import functools
-
-import pytest
-
-from calc.add import add, far
-
-
-def twice(function):
-    @functools.wraps(function)
-    def inner(**args):
-        function(**args)
-        function(**args)
-
-    return inner
-
-
-class Base:
-    def test_of_base(self):
-        assert add(1, 1) == 2
-
-
-class TestSub(Base):
-    def test_of_sub(self):
-        assert far(1) == 1
-
-
-@pytest.mark.parametrize("a", [1, 2])
-@twice
-def test_wrapped(a):
-    assert add(a, a) == 2 * a
-
-
-def test_again():
-    assert False
-
-
-def test_again():
-    assert far(1) == 1
-
-
-def _made(number):
-    def test_one():
-        assert number
-
-    return test_one
-
-
-test_made = _made(1)
-"""
-
-
-@pytest.mark.sandbox
-def test_a_test_counts_by_where_it_is_written_and_an_unknown_one_runs(changed: Project) -> None:
-    made = changed(edit("calc/add.py", "a + b", "b + a"))
-    (made.workspace / "tests/test_odd.py").write_text(ODD)
-    seen = measured(made, paths=["tests/test_odd.py"])
-    assert seen.checks[-1]["ok"], seen.checks
-    assert (seen.metrics["collected"], seen.metrics["deselected"]) == (4, 2), "base, wrapped twice, made"
-    made = changed(edit("calc/add.py", "return a\n", "return 1 * a\n"))
-    seen = measured(made, paths=["tests/test_odd.py"])
-    assert (seen.metrics["collected"], seen.metrics["deselected"]) == (3, 3), "sub, again, made"
 
 
 SPEC = """AGENT Mends LEVEL 2 {
     START -> mend
     TASK mend {
-        GOAL "Change the sum."
-        step write: tool.write_file { path: "calc/add.py" content: %s }
+        GOAL "Change what is late."
+        step write: tool.write_file { path: "calc/late.py" content: %s }
         VALIDATOR PyTest { tests: affected }
         NEXT { success -> seen fail -> seen }
     }
@@ -241,13 +205,12 @@ def test_a_run_that_breaks_a_function_runs_its_tests_and_records_the_rule(tmp_pa
     for path, text in FILES.items():
         (tmp_path / "project" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "project" / path).write_text(text)
-    broken = FILES["calc/add.py"].replace("add(a, a)", "add(a, 1)")
+    broken = FILES["calc/late.py"].replace("far(a)", "far(a) + 1")
     (tmp_path / "mend.spak").write_text(SPEC % json.dumps(broken))
     _, seen = spak(tmp_path, "run", "mend.spak", "--workspace", "project", "--json")
     ledger = (tmp_path / ".spak/runs" / str(seen["run"]) / "trace.jsonl").read_text()
     bodies = [json.loads(line)["body"] for line in ledger.splitlines()]
-    (measured,) = [body for body in bodies if "metrics" in body]
-    assert [check["name"] for check in measured["checks"] if not check["ok"]] == [TWICE_CHECK]
-    assert measured["evidence"]["selection"] == {
-        "rule": "symbols", "changed": {"py:calc/add.py#twice": "static"}, "tests": 1,
-    }  # fmt: skip
+    (seen,) = [body for body in bodies if "metrics" in body]
+    failed = [check["name"] for check in seen["checks"] if not check["ok"]]
+    assert failed == [f"test:{LATE}::TestLate::test_late"] and seen["metrics"]["deselected"] == 2
+    assert seen["evidence"]["selection"] == {"rule": "names", "changed": ["calc/late.py"], "files": 2}

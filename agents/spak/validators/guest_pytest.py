@@ -1,12 +1,11 @@
 """Runs inside the sandbox: pytest with a reporter of our own. Sent as text to `python -I -B -c`; stdlib only.
 
-Standard input holds a nonce, read before any code of the workspace can run, and after it a list of tests that
-are left out, JSON. When the session is over, one
-line `<nonce> <JSON>` goes to a private copy of standard output. A process that ends before that (os._exit, a
-crash, a killed interpreter) leaves no such line, and that is what the validator looks for.
+Standard input holds a nonce, read before any code of the workspace can run, and after it a list of files
+whose tests are left out, JSON. When the session is over, one line `<nonce> <JSON>` goes to a private copy of
+standard output. A process that ends before that (os._exit, a crash, a killed interpreter) leaves no such
+line, and that is what the validator looks for.
 """
 
-import inspect
 import json
 import os
 import sys
@@ -34,9 +33,8 @@ class Reporter:
             self.collect_errors[report.nodeid] = _detail(report)
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        """Leave out what need not run, unless that is all there is. A test counts by where it is written: a
-        base class may have it."""
-        left = [item for item in items if self.left.intersection(_written(item))] if self.left else []
+        """Leave out what need not run, unless that is all there is."""
+        left = [item for item in items if os.path.relpath(item.path) in self.left] if self.left else []
         if 0 < len(left) < len(items):
             items[:] = [item for item in items if item not in set(left)]
             config.hook.pytest_deselected(items=left)
@@ -85,15 +83,6 @@ class Reporter:
                 {"id": n, **detail} for n, detail in sorted(self.collect_errors.items())[:LIMIT]
             ],
         }
-
-
-def _written(item: Any) -> set[str]:
-    """A function's name in the file that it is collected in, or in the one that it is written in."""
-    function = inspect.unwrap(getattr(item, "function", None) or (lambda: None))
-    names = getattr(function, "__qualname__", "").replace(".", "::")
-    code = getattr(function, "__code__", None)
-    files = {item.nodeid.partition("::")[0], os.path.relpath(code.co_filename) if code else ""}
-    return {f"{file}::{names}" for file in files}
 
 
 def _detail(report: Any) -> dict[str, Any]:

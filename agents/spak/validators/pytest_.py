@@ -21,7 +21,6 @@ from typing import Any
 from spak import schema_parts as parts
 from spak.diagnostics import relative
 from spak.lang.catalog import ValidatorEntry
-from spak.paths import CODE
 from spak.ports import MIB, Heard, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
@@ -92,11 +91,12 @@ class PyTest:
 
 
 def _affected(call: MeasureCall) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """The tests that the run's changes do not affect, and the rule that chose the others."""
+    """The files whose tests the run's changes do not affect, and how the others were chosen."""
     from spak.world.affected import affected
 
     changes = {path: before for path, before in call.changed().items() if not call.hides(path)}
-    return affected(call.workspace, changes, call.workspace.parent / CODE, call.cancel)
+    left, selection = affected(call.workspace, changes, call.cancel)
+    return left, {"selection": selection}
 
 
 def _before(report: bytes, heard: Heard | None) -> Heard | None:

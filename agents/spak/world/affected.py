@@ -1,98 +1,120 @@
-"""Which tests the changes of a folder need, for the option `tests: affected` of PyTest.
+"""Which files of tests the changes of a folder need, for the option `tests: affected` of PyTest.
 
-Takes a folder and the files of it that changed, with what they held before; gives the tests that need not
-run, and the rule that chose the others for each changed symbol. A test that the model does not know runs. Of
-a changed Python file it looks at the symbols whose lines changed, and at the whole file where other lines
-did. What it cannot judge leads to all tests: a change of another kind of file, of a conftest or of settings,
-a file that does not parse, a symbol that nothing leads from.
+Takes a folder and the paths in it that changed; gives the files whose tests need not run. A file depends on a
+Python file whose name it holds as a word, in an import, a string or anywhere, and on what that one depends
+on: code that reaches a module by any other way computes its name. `conftest.py` and `__init__.py` stand for
+all that is below their folder. A change of another kind of file, a new or a removed one leads to all tests.
+
+It asks for names and not for the edges between functions (`spak.world.rank`): fixtures, decorators,
+registries and code that runs at import lead further than these show, and a test that is left out by mistake
+costs more than one that runs for nothing.
 """
 
 from __future__ import annotations
 
-import difflib
+import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from spak.cancel import Cancel
+from spak.cancel import Cancel, check
 from spak.errors import UsageError
-from spak.world import rank
-from spak.world.ask import Model, Symbol
-from spak.world.index import update
-from spak.world.store import Store
+from spak.files import beneath
+from spak.files.walk import walk
 
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 2 << 20
 SHOWN = 20
-UNSEEN = ("conftest.py", "setup.py", "__main__.py")
-"""Names of Python files that no import leads to."""
+FOR_FOLDER = ("conftest.py", "__init__.py")
+SETTINGS = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
+"""Where pytest takes its options from; a module that one of them names is loaded for every test."""
+_SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
+_WORD = re.compile(r"\w+")
 
 
 class Affected(NamedTuple):
-    """The tests that may be left out, as pytest names them without parameters, and what the record says."""
+    """The files whose tests may be left out, and what the record says of the choice."""
 
     left: tuple[str, ...]
-    evidence: dict[str, Any]
+    selection: Mapping[str, object]
 
 
-def affected(
-    folder: Path, changes: Mapping[str, bytes | None], index: Path, cancel: Cancel | None = None
-) -> Affected:
-    """The tests to leave out. `changes` has what a file held before, None where it was not there; `index` is
-    the file of the model, which is brought up to date."""
+def affected(folder: Path, changes: Mapping[str, bytes | None], cancel: Cancel | None = None) -> Affected:
+    """The files to leave out. `changes` has what each held before, None where it was not there. Raises:
+    Cancelled."""
     if not changes:
         return _all("nothing changed")
-    for path in changes:
-        if not path.endswith(".py") or path.rpartition("/")[2] in UNSEEN:
-            return _all(f"{path} may concern any test")
+    for path, before in changes.items():
+        if not path.endswith(".py") or not path.isprintable():
+            return _all(f"{path!a} may concern any test")
+        if before is None or not (folder / path).is_file():
+            return _all(f"{path!a} is new or gone")
     try:
-        store = Store(index)
-        try:
-            update(store, folder, cancel)
-            return _chosen(Model(store, folder), changes)
-        finally:
-            store.close()
-    except UsageError as error:
-        return _all(f"there is no model of the code: {error.message}")
+        words = _words(folder, cancel)
+    except (OSError, UsageError) as error:
+        return _all(f"the folder cannot be read whole: {error}")
+    if len(words) > MAX_FILES:
+        return _all(f"there are over {MAX_FILES:,} files")
+    settings = {word for name in SETTINGS for word in _of(folder, name) or ()}
+    reached = _reached(words, set(changes))
+    for path in sorted(reached):
+        if not settings.isdisjoint(_names(path)) and path.rpartition("/")[2] not in FOR_FOLDER:
+            return _all(f"the settings of pytest name {path!a}")
+    left = tuple(sorted(words.keys() - reached))
+    shown = {"rule": "names", "changed": sorted(changes)[:SHOWN], "files": len(words) - len(left)}
+    return Affected(left, shown)
 
 
 def _all(reason: str) -> Affected:
-    return Affected((), {"selection": {"rule": "all", "reason": reason}})
+    return Affected((), {"rule": "all", "reason": reason})
 
 
-def _chosen(model: Model, changes: Mapping[str, bytes | None]) -> Affected:
-    found: dict[str, None] = {}
-    rules: dict[str, str] = {}
-    for path, before in changes.items():
-        there = model.root / path
-        if before is None or not there.is_file() or model.unparsed(path):
-            return _all(f"{path} is new, gone or does not parse")
-        symbols = _touched(model, path, before, there.read_bytes())
-        choices = {item.id: rank.tests(model, [item]) for item in symbols} or {
-            path: rank.of_file(model, path)
-        }
-        for name, chosen in choices.items():
-            if chosen.rule == "all":
-                return _all(f"nothing leads from {name} to a test")
-            rules[name] = chosen.rule
-            found.update(dict.fromkeys(chosen.tests))
-    known = {rank.node(item.id) for item in model.symbols() if model.is_test(item.id)}
-    kept = set(map(rank.node, found))
-    shown = {"rule": "symbols", "changed": dict(list(rules.items())[:SHOWN]), "tests": len(kept)}
-    return Affected(tuple(sorted(known - kept)), {"selection": shown})
+def _reached(words: Mapping[str, frozenset[str] | None], changed: set[str]) -> set[str]:
+    """The files that depend on files, and these."""
+    holding: dict[str, set[str]] = defaultdict(set)
+    unknown = {path for path, found in words.items() if found is None}
+    names = {name for path in words for name in _names(path)}
+    for path, found in words.items():
+        for name in names & (found or frozenset()):
+            holding[name].add(path)
+    reached, front = set(changed), [*changed]
+    while front:
+        path = front.pop()
+        near = {other for name in _names(path) for other in holding[name]} | unknown
+        folder, _, name = path.rpartition("/")
+        if name in FOR_FOLDER:
+            near |= {other for other in words if not folder or other.startswith(f"{folder}/")}
+        front += near - reached
+        reached |= near
+    return reached
 
 
-def _touched(model: Model, path: str, before: bytes, after: bytes) -> list[Symbol]:
-    """The innermost symbols that hold all the lines that changed; none where other lines did too."""
-    symbols = [item for item in model.symbols(path) if item.kind in ("function", "class", "interface")]
-    touched: dict[str, Symbol] = {}
-    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, after))
-    for tag, _, _, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        # lines that went leave no line behind: those around the gap hold what they were in
-        low, high = (first + 1, last) if first < last else (max(first, 1), first + 1)
-        around = [item for item in symbols if item.line <= low and high <= item.end]
-        if not around:
-            return []
-        inner = max(around, key=lambda item: item.line)
-        touched[inner.id] = inner
-    return list(touched.values())
+def _names(path: str) -> set[str]:
+    """The words of the name by which a file is imported or started: its own, or its folder's."""
+    folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".py")
+    if stem in ("__init__", "__main__"):
+        stem = folder.rpartition("/")[2] or stem
+    return set(_WORD.findall(unicodedata.normalize("NFKC", stem)))
+
+
+def _words(folder: Path, cancel: Cancel | None) -> dict[str, frozenset[str] | None]:
+    """The words of each Python file; None of one that cannot be read. Raises: OSError, UsageError."""
+    found: dict[str, frozenset[str] | None] = {}
+    for entry in walk(folder, ".", skip=lambda path: path.rpartition("/")[2] in _SKIPPED):
+        if entry.kind == "folder" and entry.trouble:
+            raise UsageError("world.unreadable", entry.trouble)
+        if entry.kind != "folder" and entry.name.endswith(".py") and len(found) <= MAX_FILES:
+            check(cancel)
+            found[entry.path] = _of(folder, entry.path)
+    return found
+
+
+def _of(folder: Path, path: str) -> frozenset[str] | None:
+    try:
+        text = beneath.read_beneath(folder, path, MAX_FILE_BYTES).decode("utf-8", "replace")
+    except (OSError, UsageError):
+        return None
+    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text)))

@@ -100,12 +100,6 @@ class Model:
             unknown=sum(1 for row in rows if row[5]),
         )
 
-    def unparsed(self, path: str) -> bool:
-        """Whether a file is not known as it is: it has parts that do not parse, or no facts."""
-        sql = "SELECT errors, reason FROM file WHERE tree = ? AND path = ?"
-        rows = self.store.rows(sql, [self.tree, path])
-        return not rows or any(rows[0])
-
     # symbols
 
     def symbols(self, words: str = "", most: int = 100_000) -> list[Symbol]:

@@ -43,11 +43,6 @@ def tests(model: Model, targets: Sequence[Symbol]) -> Chosen:
     return _of_files(model, {item.path for item in targets}, everything)
 
 
-def of_file(model: Model, path: str) -> Chosen:
-    """The tests that may notice a change of a file at its top: those of files that import it."""
-    return _of_files(model, {path}, [symbol for symbol in model.symbols() if model.is_test(symbol.id)])
-
-
 def node(test: str) -> str:
     """A test as pytest names it, without parameters; of one that is defined again both are meant. A file of
     JavaScript's tests is its path."""
