@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,11 @@ def test_a_query_is_served_by_a_spec_that_only_reads(selector: Selector) -> None
         for verb, _ in one.serves:
             category, least = known[verb]
             assert not (writes and category == "query") and made.level.value >= least
+
+
+def test_a_pipe_and_an_odd_name_are_passed_over_as_files_of_tests(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "test_a.py")
+    (tmp_path / "test_b\a.py").write_text("")
+    (tmp_path / "test_c.py").write_text("")
+    found = look(tmp_path, "fix", "mutation", "")
+    assert [file.path for file in found.files] == ["test_c.py"]

@@ -348,3 +348,29 @@ def test_a_command_says_what_its_output_holds(
     assert codes(seen) == wanted
     assert (seen.metrics["errors"], seen.metrics["warnings"]) == counts
     assert len(seen.diagnostics) == sum(counts)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("gcc", f"a.c:{'9' * 5000}: error: x"),
+        ("pytest", f"a.py:{'9' * 5000}: ValueError"),
+        ("gcc", '[{"kind": "error", "message": "x", "locations": [{"caret": null}]}]'),
+        ("eslint", '[{"filePath": "a", "messages": [{"severity": 2, "message": [], "ruleId": {"a": 1}}]}]'),
+        ("mypy", '{"file": "\\ud800", "line": 1e99, "severity": "error", "message": "\\ud800"}'),
+    ],
+)
+def test_a_hostile_text_or_number_is_still_a_finding_that_a_record_can_hold(form: str, text: str) -> None:
+    found = read(form, text.encode(), b"")
+    assert found is not None
+    (item,) = found
+    assert (item["severity"], item["line"]) == ("error", 0)
+    for name in ("file", "code", "message"):
+        item[name].encode()
+
+
+def test_a_flood_of_warnings_hides_no_error() -> None:
+    flood = "".join(f"a.c:{row}: warning: w{row}\n" for row in range(1, 600)) + "a.c:1: error: bad\n"
+    found = read("gcc", flood.encode(), b"")
+    assert found is not None
+    assert found[0]["severity"] == "error"

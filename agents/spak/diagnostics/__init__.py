@@ -8,14 +8,26 @@ facts that the kernel makes of these (`diagnostic/5`, seed 004 3.4), and an exit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from spak.diagnostics import documents, lines
 from spak.diagnostics.shape import SEVERE, SEVERITIES, Found, diagnostic, relative
 
-__all__ = ["FORMS", "MAX_DIAGNOSTICS", "SEVERE", "SEVERITIES", "Found", "diagnostic", "read", "relative"]
+__all__ = [
+    "FORMS",
+    "MAX_DIAGNOSTICS",
+    "SEVERE",
+    "SEVERITIES",
+    "Found",
+    "diagnostic",
+    "first",
+    "read",
+    "relative",
+]
 
 MAX_DIAGNOSTICS = 500
+F = TypeVar("F", bound=Mapping[str, Any])
 
 FORMS: dict[str, Callable[[str, str], list[Found] | None]] = {
     "eslint": documents.eslint,
@@ -35,7 +47,12 @@ FORMS: dict[str, Callable[[str, str], list[Found] | None]] = {
 def read(form: str, stdout: bytes, stderr: bytes) -> list[Found] | None:
     """The findings of a form, each once and at most `MAX_DIAGNOSTICS`; None where the document is none."""
     found = FORMS[form](stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
-    if found is None:
-        return None
-    once = {tuple(item.values()): item for item in found}
-    return list(once.values())[:MAX_DIAGNOSTICS]
+    return None if found is None else first({tuple(item.values()): item for item in found}.values())
+
+
+def first(found: Iterable[F], most: int = MAX_DIAGNOSTICS) -> list[F]:
+    """As many as are kept. Of more, severe ones come first: a flood of warnings hides no error."""
+    listed = list(found)
+    if len(listed) > most:
+        listed.sort(key=lambda item: item.get("severity") not in SEVERE)
+    return listed[:most]

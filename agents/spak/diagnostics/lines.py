@@ -68,20 +68,21 @@ def _compiled(match: re.Match[str]) -> Found:
     broken = match["level"] == "internal compiler error"
     level = "panic" if broken else severity("gcc", match["level"])
     code = match["option"] or (match["level"].split()[-1] if match["file"] else "option")
-    return diagnostic(level, code, match["message"], relative(match["file"] or ""), int(match["line"] or 0))
+    return diagnostic(level, code, match["message"], relative(match["file"] or ""), match["line"])
 
 
 def _gcc_item(item: dict[str, Any]) -> Found:
     locations = item.get("locations")
     first = locations[0] if isinstance(locations, list) and locations else {}
-    caret = first.get("caret", {}) if isinstance(first, dict) else {}
+    caret = first.get("caret") if isinstance(first, dict) else None
+    caret = caret if isinstance(caret, dict) else {}
     kind = str(item.get("kind", "error"))
     return diagnostic(
         severity("gcc", kind),
         str(item.get("option", kind)),
         str(item.get("message", "")),
         relative(str(caret.get("file", ""))),
-        _whole(caret.get("line")),
+        caret.get("line"),
     )
 
 
@@ -103,9 +104,9 @@ def rustc(stdout: str, stderr: str) -> list[Found]:
     for match in _RUST.finditer(text):
         level = severity("rustc", match["level"])
         code = match["code"] or match["level"]
-        found.append(diagnostic(level, code, match["message"], relative(match["file"]), int(match["line"])))
+        found.append(diagnostic(level, code, match["message"], relative(match["file"]), match["line"]))
     for match in _RUST_PANIC.finditer(text):
-        place = relative(match["file"]), int(match["line"])
+        place = relative(match["file"]), match["line"]
         found.append(diagnostic("panic", "panic", match["message"], *place))
     return found
 
@@ -124,7 +125,7 @@ def _rust_item(item: dict[str, Any]) -> Found:
     named = str(code.get("code", "")) if isinstance(code, dict) else str(level)
     file = relative(str(span.get("file_name", "")))
     return diagnostic(
-        severity("rustc", level), named, str(item.get("message", "")), file, _whole(span.get("line_start"))
+        severity("rustc", level), named, str(item.get("message", "")), file, span.get("line_start")
     )
 
 
@@ -132,14 +133,14 @@ def go(stdout: str, stderr: str) -> list[Found]:
     """Of go build, go vet and go test; a panic is named at the first line of a frame that is not Go's own."""
     text = _plain(stdout, stderr)
     found = [
-        diagnostic("error", "go", match["message"], relative(match["file"]), int(match["line"]))
+        diagnostic("error", "go", match["message"], relative(match["file"]), match["line"])
         for match in _GO.finditer(text)
         if match["file"].endswith(".go")
     ]
     if match := _GO_PANIC.search(text):
         frames = (frame for frame in _GO_FRAME.finditer(text, match.end()))
         own = next((frame for frame in frames if not any(part in frame[0] for part in _GO_ITSELF)), None)
-        place = (relative(own["file"]), int(own["line"])) if own else ("", 0)
+        place = (relative(own["file"]), own["line"]) if own else ("", 0)
         found.append(diagnostic("panic", "panic", match["message"], *place))
     return found
 
@@ -152,7 +153,7 @@ def tsc(stdout: str, stderr: str) -> list[Found]:
             match["code"],
             match["message"],
             relative(match["file"] or ""),
-            int(match["line"] or match["row"] or 0),
+            match["line"] or match["row"],
         )
         for match in _TSC.finditer(_plain(stdout, stderr))
     ]
@@ -166,12 +167,10 @@ def mypy(stdout: str, stderr: str) -> list[Found]:
             level = severity("mypy", item.get("severity"))
             file = relative(str(item.get("file", "")))
             message = str(item.get("message", ""))
-            found.append(
-                diagnostic(level, str(item.get("code") or ""), message, file, _whole(item.get("line")))
-            )
+            found.append(diagnostic(level, str(item.get("code") or ""), message, file, item.get("line")))
     for match in _MYPY.finditer(_plain(stdout, stderr)):
         level = severity("mypy", match["level"])
-        place = relative(match["file"]), int(match["line"])
+        place = relative(match["file"]), match["line"]
         found.append(diagnostic(level, match["code"] or "", match["message"], *place))
     return found
 
@@ -189,14 +188,14 @@ def pytest(stdout: str, stderr: str) -> list[Found]:
 
 
 def _raised(rows: list[str]) -> Iterator[Found]:
-    place: tuple[str, int] = ("", 0)
+    place: tuple[str, str | int] = ("", 0)
     said: tuple[str, str] = ("", "")
     for before, row in pairwise(["", *rows]):
         if long := _LONG.match(row):  # --tb=long names place and class after what was raised
-            yield diagnostic("error", long["kind"], said[1], relative(long["file"]), int(long["line"]))
+            yield diagnostic("error", long["kind"], said[1], relative(long["file"]), long["line"])
             said = ("", "")
         elif frame := _FRAME.match(row):
-            place = (relative(frame["of"] or frame["file"]), int(frame["at"] or frame["line"]))
+            place = (relative(frame["of"] or frame["file"]), frame["at"] or frame["line"])
         elif row.startswith("E  ") and not before.startswith("E  "):
             said = _exception(row[1:].strip())
         elif place[0] and row[:1].strip() and not row.startswith("E  "):
@@ -223,7 +222,3 @@ def _objects(line: str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         return []
     return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
-
-
-def _whole(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0

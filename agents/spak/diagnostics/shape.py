@@ -17,6 +17,9 @@ SEVERITIES = ("panic", "error", "warning", "info")
 SEVERE = ("panic", "error")
 """Those that block a commit."""
 
+DIGITS = 9
+"""Of the highest line; a higher one is none."""
+
 LEVELS: dict[str, dict[Any, str]] = {
     "eslint": {1: "warning", 2: "error"},
     "gcc": {"warning": "warning", "note": "info", "error": "error", "fatal error": "error"},
@@ -38,11 +41,26 @@ def severity(tool: str, level: Any) -> str:
 
 
 def diagnostic(
-    severity: str, code: str, message: str, file: str = "", line: int = 0, hint: str = ""
+    severity: str, code: Any, message: Any, file: str = "", line: Any = 0, hint: str = ""
 ) -> Found:
-    """A diagnostic as records have it; `line` is from 1, 0 for none."""
-    found: Found = {"severity": severity, "file": file, "line": line, "code": code, "message": message}
+    """A diagnostic as records have it; `line` is from 1, 0 where a tool gives no such number."""
+    found: Found = {
+        "severity": severity, "file": _text(file), "line": _line(line), "code": _text(code),
+        "message": _text(message),
+    }  # fmt: skip
     return {**found, "hint": hint} if hint else found
+
+
+def _text(value: Any) -> str:
+    """A text that a record can hold: JSON can name half of a character."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _line(value: Any) -> int:
+    """A number, or its digits in a match."""
+    if isinstance(value, str) and len(value) <= DIGITS and value.isdecimal():
+        value = int(value)
+    return value if type(value) is int and 0 < value < 10**DIGITS else 0
 
 
 def relative(path: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spak import canon
+from spak.diagnostics import first
 from spak.errors import RunError
 from spak.lang.catalog import ToolEntry, ValidatorEntry
 from spak.lang.schema import violations
@@ -33,7 +34,7 @@ def recorded(
         "pairs": [dict(pair) for pair in seen.pairs],
         "samples": {name: list(values) for name, values in seen.samples.items()},
         "subject": {role: {"$blob": blobs.put(data)} for role, data in seen.subject.files.items()},
-        "diagnostics": shrink(clean(list(seen.diagnostics[:MAX_DIAGNOSTICS])), blobs),
+        "diagnostics": shrink(clean(first(seen.diagnostics, MAX_DIAGNOSTICS)), blobs),
         "evidence": shrink(clean(dict(seen.evidence)), blobs),
     }
     body |= {name: value for name, value in optional.items() if value}

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from spak import canon, tokens
 from spak.cancel import Token, check
 from spak.costs.prices import no_price
+from spak.diagnostics import first
 from spak.errors import RunError
 from spak.incoming import as_shown
 from spak.kernel import packet, permit
@@ -249,7 +250,7 @@ class Performer:
         if starts and (note := self.repositories.after_job()):
             output += note if not output or output.endswith("\n") else f"\n{note}"
         diagnostics = self._clean(
-            [*result.diagnostics[: measured.MAX_DIAGNOSTICS], *self.host.hints(args, result)]
+            [*first(result.diagnostics, measured.MAX_DIAGNOSTICS), *self.host.hints(args, result)]
         )
         key = self._clean(dict(result.key))
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}

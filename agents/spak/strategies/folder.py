@@ -33,7 +33,9 @@ def look(folder: Path, verb: str, category: str, target: str) -> Situation:
         count += 1
         if count > MOST:
             raise UsageError("ask.too_large", f"more than {MOST} files", "name a smaller folder: --workspace")
-        if not tests and language_of(entry.name) and scan.is_test(entry.path):
+        if tests or not language_of(entry.name) or not scan.is_test(entry.path):
+            continue
+        if entry.path.isprintable() and (folder / entry.path).is_file():  # a pipe is none, nor an odd name
             tests = entry.path
     where, kind = _kind(folder, path)
     named = where if kind in ("test_file", "source_file") else ""
