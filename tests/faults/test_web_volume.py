@@ -155,7 +155,7 @@ def test_thirty_kills(tmp_path: Path) -> None:
             time.sleep(chance.uniform(0.1, 2.5))
             web_kills = [at for at in web_kills if time.monotonic() - at < 65]
             of_web = len(web_kills) < 3 and chance.random() < 0.3
-            module = "home.serve" if of_web else "worker.process"
+            module = "operate.serve" if of_web else "worker.process"
             wait(
                 lambda module=module: living("worker.process") and living(module),
                 "a part does not come up",
