@@ -127,7 +127,7 @@ def _answer(held: Session) -> str:
 
 
 def _inputs(strategy: str, situation: Situation, target: str, template: str) -> dict[str, str]:
-    """The inputs of the strategy's spec. Raises: UsageError `usage.arguments` for a name that is none."""
+    """The inputs of the strategy's spec. Raises: UsageError `usage.arguments` for an unknown name."""
     if strategy == "survey":
         return {"folder": situation.target or "."}
     if strategy == "project_init":

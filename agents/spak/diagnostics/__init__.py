@@ -1,7 +1,7 @@
 """What compilers, linters, type checkers and tests print, as diagnostics: severity, file, line, code, text.
 
 `read` takes the name of a form and both streams of a process; it gives the findings in the order in which
-they were printed, or None where the form is a document (JSON) and what was printed is none. Nothing is added
+they were printed, or None where the form is a JSON document and the output is not one. Nothing is added
 that the tool did not say. It runs nothing and decides nothing: `block_commit` of the shipped law rests on the
 facts that the kernel makes of these (`diagnostic/5`, seed 004 3.4), and an exit code stays the tool's word.
 """
@@ -45,7 +45,7 @@ FORMS: dict[str, Callable[[str, str], list[Found] | None]] = {
 
 
 def read(form: str, stdout: bytes, stderr: bytes) -> list[Found] | None:
-    """The findings of a form, each once and at most `MAX_DIAGNOSTICS`; None where the document is none."""
+    """The findings of a form, each once and at most `MAX_DIAGNOSTICS`; None for an invalid one."""
     found = FORMS[form](stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
     return None if found is None else first({tuple(item.values()): item for item in found}.values())
 

@@ -1,4 +1,4 @@
-"""Readers of what tools print as one JSON document. Each gives None where standard output is none such.
+"""Readers of what tools print as one JSON document. Each gives None where standard output is not one.
 
 Sources: OASIS SARIF 2.1.0 (3.27 result, 3.27.10 level, 3.29 physicalLocation, 3.20.21 notifications); the
 JSON forms of ruff (`--output-format=json`), eslint (`-f json`) and pyright (`--outputjson`).

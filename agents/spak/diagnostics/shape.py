@@ -18,7 +18,7 @@ SEVERE = ("panic", "error")
 """Those that block a commit."""
 
 DIGITS = 9
-"""Of the highest line; a higher one is none."""
+"""Digits of the highest line number; a longer number is ignored."""
 
 LEVELS: dict[str, dict[Any, str]] = {
     "eslint": {1: "warning", 2: "error"},

@@ -35,7 +35,7 @@ def look(folder: Path, verb: str, category: str, target: str) -> Situation:
             raise UsageError("ask.too_large", f"more than {MOST} files", "name a smaller folder: --workspace")
         if tests or not language_of(entry.name) or not scan.is_test(entry.path):
             continue
-        if entry.path.isprintable() and (folder / entry.path).is_file():  # a pipe is none, nor an odd name
+        if entry.path.isprintable() and (folder / entry.path).is_file():  # neither a pipe nor an odd name
             tests = entry.path
     where, kind = _kind(folder, path)
     named = where if kind in ("test_file", "source_file") else ""

@@ -108,7 +108,7 @@ def _judge(call: MeasureCall, outcome: Outcome) -> Measurement:
 
 
 def _found(form: str, outcome: Outcome) -> tuple[dict[str, Any], tuple[Found, ...]]:
-    """What it printed, read; a document that is none, or was cut, is no clean bill."""
+    """The findings in its output; an invalid or truncated document fails the check."""
     found = read(form, outcome.stdout.data, outcome.stderr.data)
     cut = outcome.stdout.truncated or outcome.stderr.truncated
     if found is None or cut:

@@ -125,7 +125,7 @@ class _File:
                 self.edge(qual, hit, "call", [self.body["spans"][qual][0]])
 
     def defined(self, qual: str) -> None:
-        """The definition of a prototype; without one, whoever calls it names what is not known."""
+        """The definition of a prototype; without one, its callers name what is not known."""
         if "d" not in self.values.symbol(self.path, qual).get("flags", ""):
             return
         line = self.body["spans"][qual][0]
