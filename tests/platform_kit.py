@@ -20,14 +20,14 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 import warm_kit
-from process_kit import WAIT_S, start, start_warm, until
+from process_kit import WAIT_S, happens, start, start_warm, until
 from servers_kit import Postgres
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +47,8 @@ FLAGS = [
 ]
 PASSWORD = "spak-demo"
 START_S = WAIT_S
+STOP_S = 120.0
+"""Within the time of a test, so that it can be told what holds a process that does not stop."""
 """Of a start."""
 STEP_MS = 60_000
 """Within it a page does what it was asked for."""
@@ -166,6 +168,21 @@ def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Non
     return shared / name
 
 
+def held(top: int) -> str:
+    """A process and those below it, a line each: what it is, its state, and where the kernel holds it."""
+    lines, below = [], [top]
+    for pid in below:  # it grows
+        at = Path(f"/proc/{pid}")
+        with suppress(OSError):
+            below += [int(child) for child in (at / f"task/{pid}/children").read_text().split()]
+            state = re.findall(
+                r"^(?:State|SigBlk|SigCgt|ShdPnd|SigPnd):.*", (at / "status").read_text(), re.M
+            )
+            command = (at / "cmdline").read_text().replace("\0", " ")
+            lines.append(f"{pid} {command}: {state} {(at / 'wchan').read_text()}")
+    return "\n".join(lines)
+
+
 class Server:
     """A process of the platform's on a port; its words go to a file beside its data."""
 
@@ -213,7 +230,15 @@ class Server:
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(START_S)
+        try:
+            return int(self.process.wait(STOP_S))
+        except subprocess.TimeoutExpired:
+            state = held(self.process.pid)
+            if not self.cold:
+                self.process.send_signal(signal.SIGUSR2)  # it says where its threads are
+                happens(lambda: "Current thread" in self.said, 5)
+            self.process.kill()
+            raise AssertionError(f"it did not stop\n{state}\n{self.said}") from None
 
 
 class Up(Server):

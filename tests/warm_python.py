@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -78,8 +79,12 @@ def serve(listening: socket.socket) -> dict[str, Any]:
                 continue
             connection, _ = listening.accept()
             data, files, _, _ = socket.recv_fds(connection, MOST, 3)
-            while not data.endswith(b"\n"):
-                data += connection.recv(MOST)
+            while not data.endswith(b"\n") and (more := connection.recv(MOST)):
+                data += more
+            if not data.endswith(b"\n"):  # its client was killed meanwhile
+                for at in (connection.detach(), *files):
+                    os.close(at)
+                continue
             pid = os.fork()
             if not pid:
                 for at in running:
@@ -98,12 +103,15 @@ def serve(listening: socket.socket) -> dict[str, Any]:
             at = os.pidfd_open(pid)
             running[at] = (pid, connection)
             asked.register(at, select.POLLIN)
-            connection.sendall(b"%d\n" % pid)
+            with contextlib.suppress(OSError):
+                connection.sendall(b"%d\n" % pid)
 
 
 def become(argv: list[str], cwd: str, env: dict[str, str], umask: int) -> None:
-    """Be `python ARGV`: a file, `-c TEXT` or `-m MODULE`, `-W HOW` before it."""
+    """Be `python ARGV`: a file, `-c TEXT` or `-m MODULE`, `-W HOW` before it. SIGUSR2 has it say where its
+    threads are."""
     os.setsid()
+    faulthandler.register(signal.SIGUSR2)
     os.umask(umask)
     forget_programs(env)
     os.environ.clear()

@@ -95,11 +95,13 @@ def test_a_signal_that_was_ignored_at_start_stays_ignored(number: int) -> None:
     before = {each: signal.getsignal(each) for each in stops}
     try:
         signal.signal(number, signal.SIG_IGN)
-        with listen("127.0.0.1", 0) as listening, Supervisor([], listening):
+        with listen("127.0.0.1", 0) as listening, Supervisor([], listening) as supervisor:
             os.kill(os.getpid(), number)
             assert signal.getsignal(number) is signal.SIG_IGN
-            with pytest.raises(Stopped):
-                os.kill(os.getpid(), signal.SIGTERM)
+            supervisor.look()
+            os.kill(os.getpid(), signal.SIGTERM)
+            with pytest.raises(Stopped, match="SIGTERM"):
+                supervisor.look()
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -27,12 +27,13 @@ from spakweb.ground.database.settings import DATABASE
 from spakweb.ground.errors import Refused
 
 STOP_S = 5.0
-"""How long a child may take to stop before it is killed."""
+"""How long a child may take to stop before it is killed, and then to be gone: one that the system holds, over
+a disk that does not answer, dies later, and is not waited for."""
 MOST_STARTS, WITHIN_S = 5, 60.0
 """A child that was started so often within so many seconds is not started again."""
 
 
-LOOK_S = 0.2
+LOOK_S = 0.1
 """Between two looks at the children."""
 MOST_PAUSE_S = 10.0
 """The longest pause before a child that keeps dying is started again."""
@@ -135,12 +136,15 @@ class Supervisor:
         self.children = children
         self.listening = listening
         self.err = err or sys.stderr
+        self.asked = ""
+        """The signal that asked it to stop, which `look` tells: an exception out of a handler could come
+        between any two steps of a library, and leave a lock held for good."""
         self.reading, self.writing = os.pipe()
 
     def __enter__(self) -> Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has SIGHUP: it stays ignored
-                signal.signal(number, _stop)
+                signal.signal(number, self._stop)
         for child in self.children:
             self._start(child)
         return self
@@ -157,7 +161,8 @@ class Supervisor:
                 process.wait(max(0.0, ends - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(STOP_S)
         os.close(self.writing)
         os.close(self.reading)
 
@@ -168,7 +173,9 @@ class Supervisor:
             time.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Start again whatever has ended."""
+        """Start again whatever has ended. Raises: Stopped, Refused `web.child`."""
+        if self.asked:
+            raise Stopped(self.asked)
         for child in self.children:
             assert child.process is not None
             code = child.process.poll()
@@ -200,6 +207,5 @@ class Supervisor:
             start_new_session=True,  # Ctrl+C reaches the supervisor alone, which stops the children in order
         )
 
-
-def _stop(number: int, frame: object) -> NoReturn:
-    raise Stopped(signal.Signals(number).name)
+    def _stop(self, number: int, frame: object) -> None:
+        self.asked = signal.Signals(number).name
