@@ -39,15 +39,17 @@ class Comparison:
             chosen.setdefault((candidate["path"], candidate["qual"]), candidate)
 
         def work(fork):
-            asked = []
+            asked, places_of = [], {}
             for (path, qual), candidate in chosen.items():
                 function = self.trial.functions(candidate)[0]
+                places_of[id(function)] = path, qual
                 calls = self.recorded(function, candidate["visible"])
                 draw = random.Random(f"{plan['seed']}/{path}/{qual}")
                 asked += [(function, *call) for call in inputs(calls, plan["inputs"] // len(chosen), draw)]
             fork.say(
                 {
                     "shown": [shown(function, args) for function, args, _ in asked],
+                    "of": [[*places_of[id(function)], str(function.__module__)] for function, _, _ in asked],
                     "recorded": sum(not made for _, _, made in asked),
                 }
             )

@@ -305,7 +305,7 @@ class Trial:
             self.server.say(hidden=place, bad=bad)
             if bad is None or plan["compare_all"]:
                 good.append(place)
-        if good:
+        if good and plan.get("compare", True):
             GENERATED.Comparison(self, forked).run(good)
 
     def enough(self, place, passing):

@@ -52,6 +52,46 @@ def test_a_refusal_ends_with_its_code_and_changes_nothing(cli: Cli, tmp_path: Pa
     assert cli("apply", "latest", "--check").code == 0
 
 
+def test_an_answer_becomes_a_test_and_the_repair_goes_on(cli: Cli, tmp_path: Path) -> None:
+    """A question, answers that are none, one that leads to the next question, one that leads to a patch."""
+    few = TESTS.replace("(11, 0, 10, 10), (3, 3, 3, 3), ", "")
+    folder = project(
+        tmp_path / "work", {"numbers_.py": CLAMP, "tests/test_numbers.py": few, "conftest.py": ""}
+    )
+    first = cli("repair", "work", "--json").json
+    question = first["repair"]["refusal"]["question"]
+    assert first["refusal"]["codes"] == ["repair.ambiguous"]
+    assert (question["module"], question["tests"]) == ("numbers_", "tests/test_numbers.py")
+    call, values = question["call"], [one["answer"] for one in question["answers"]]
+    (tmp_path / "other").mkdir()
+    for words, code in (
+        (("work", "--answer", "__import__('os')"), "repair.answer"),
+        (("work", "--answer", "clamp(1) == 1"), "repair.no_question"),
+        (("other", "--answer", "1"), "repair.no_question"),
+        (("work", "--answer", "1", "--seed", "1"), "usage.arguments"),
+        (("work", "--run", first["run"]), "usage.arguments"),
+    ):
+        done = cli("repair", *words)
+        assert (done.code, code in done.err) == (2, True), (words, done.err)
+    name = "tests/test_answered_clamp.py"
+    wrong = max(values, key=int)
+    second = cli("repair", "work", "--answer", f"{call} == {wrong}", "--json").json
+    assert (second["answer"]["of"], second["answer"]["file"]) == (first["run"], name)
+    assert f"    assert {call} == {wrong}" in second["answer"]["test"]
+    asks = second["repair"]["refusal"]["question"]
+    assert asks["call"] != call
+    assert cli("replay", second["run"]).code == 0
+    third = cli("repair", "work", "--answer", asks["answers"][0]["answer"], "--json").json
+    assert third["answer"]["of"] == second["run"]
+    assert "def test_clamp_2" in third["answer"]["test"]
+    assert not (folder / name).exists()
+    done = cli("repair", "work", "--answer", min(values, key=int), "--run", first["run"], "--apply")
+    assert done.code == 0, done.err
+    assert f"+    assert {call} == {min(values, key=int)}" in done.out
+    assert (folder / "numbers_.py").read_text().replace("  # the mistake", "") == RIGHT
+    assert (folder / name).read_text().count("def test_") == 1
+
+
 def test_a_folder_that_does_not_exist(cli: Cli) -> None:
     done = cli("repair", "nowhere")
     assert (done.code, "usage.workspace" in done.err) == (2, True)

@@ -42,8 +42,8 @@ def judged(
         "hidden": [f"h{n}" for n in range(tests)],
         "visible": ["v"],
     }
-    count = len(answers)
-    lines: list[Any] = [{"shown": inputs, "recorded": 3}, {"before": before[: len(inputs)]}]
+    count, of = len(answers), [["numbers_.py", "clamp", "numbers_"]] * len(inputs)
+    lines: list[Any] = [{"shown": inputs, "of": of, "recorded": 3}, {"before": before[: len(inputs)]}]
     lines += [
         {"place": place, "answers": answers[place][: len(inputs)], "alike": list(alike), "steps": list(steps)}
         for place in range(count) if hidden[place] is None or off == "hidden"
@@ -202,3 +202,18 @@ def test_a_patch_from_elsewhere_is_the_new_text_of_one_function() -> None:
         {"numbers_.py": text.replace("    return value\n", "    return value\n\n\ndef other():\n    pass\n")},
     ):
         assert isinstance(external(edits, [FUNCTION]), Refusal), edits
+
+
+def test_a_question_asks_for_a_value_before_what_became_of_the_arguments() -> None:
+    """Values differ on a longer call; where none do, the question says that it is about the arguments."""
+    changed = ["= 1 | [2]" if n == 7 else BEFORE[n] for n in range(120)]
+    for other, call, differ in (
+        (["= 2 | [1]" if n == 110 else changed[n] for n in range(120)], "clamp(110, 0, 5)", "value"),
+        (changed, "clamp(7, 0, 5)", "arguments"),
+    ):
+        found = judged(BEFORE, other)
+        assert found.refusal is not None
+        question = found.refusal.evidence["question"]
+        assert (question["call"], question["differ"]) == (call, differ)
+        assert len({one["answer"] for one in question["answers"]}) == 2
+        assert (question["module"], question["tests"]) == ("numbers_", "v")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,21 +12,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spak.cli import common
-from spak.errors import UsageError
+from spak.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from spak.cli.session import Session
+    from spak.ports import Ledger
+    from spak.proposers.repair.answers import Question
 
-SPEC = "specs/strategies/repair.spak"
+SPEC, ANSWERED = "specs/strategies/repair.spak", "specs/strategies/repair_answered.spak"
 
 
 @click.command()
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
 @click.option("--test", default="", metavar="ID", help="The failing test to mend; else all that fail.")
 @click.option("--tests", default=".", metavar="PATH", help="A file or folder of tests; else all.")
+@click.option(
+    "--answer", metavar="VALUE", help="What the call of the last question gives; it becomes a test."
+)
+@click.option("--run", "asking", metavar="RUN", help="With --answer: the run that asked; else the latest.")
 @click.option("--apply", "bring", is_flag=True, help="Bring an accepted patch into FOLDER.")
 @click.option(
-    "--seed", type=click.IntRange(min=0, max=2**53 - 1), default=0, show_default=True,
+    "--seed", type=click.IntRange(min=0, max=2**53 - 1), default=None, show_default="0",
     help="Draws which tests stay hidden, and the inputs.",
 )  # fmt: skip
 @common.timeout_option
@@ -33,8 +42,10 @@ def command(
     folder: Path,
     test: str,
     tests: str,
+    answer: str | None,
+    asking: str | None,
     bring: bool,
-    seed: int,
+    seed: int | None,
     timeout: float | None,
     runs_dir: Path | None,
     as_json: bool,
@@ -49,17 +60,30 @@ def command(
     if not folder.is_dir():
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     root = common.runs_dir(runs_dir)
-    confirm = test or tests
+    if asking is not None and answer is None:
+        raise UsageError(
+            "usage.arguments", "--run goes with --answer", "say what the call gives: --answer VALUE"
+        )
+    spec, inputs = SPEC, {"test": test, "tests": tests, "confirm": test or tests}
+    about: dict[str, str] = {}
+    if answer is not None:
+        if test or tests != "." or seed is not None:
+            hint = "leave out --test, --tests and --seed: they are those of the run that asked"
+            raise UsageError("usage.arguments", "--answer goes on with an earlier repair", hint)
+        spec, (inputs, seed, about) = ANSWERED, _answered(folder, answer, asking or "latest", runs_dir)
     held = session.begin(
-        data.path(SPEC),
+        data.path(spec),
         root,
         mode="full_auto",
-        inputs={"test": test, "tests": tests, "confirm": confirm},
+        inputs=inputs,
         workspace=folder,
-        seed=seed,
+        seed=seed or 0,
     )
     name = held.run.ledger.run
     if not as_json:
+        if about:
+            common.say(f"the answer as a test: {about['file']}")
+            common.out("\n".join(f"+{line}" for line in about["test"].splitlines()))
         common.say(f"run {name}: searching; stop with Ctrl+C, continue with: spak resume {name}")
     try:
         with progress(held, enabled=False):
@@ -67,12 +91,12 @@ def command(
         plan = search_of(held)
     finally:
         held.close()
-    document = {**seen.to_json(), "repair": plan}
+    document = {**seen.to_json(), "repair": plan, **({"answer": about} if about else {})}
     accepted = seen.state == "succeeded"
     if bring and accepted:
         from spak.cli.apply import bring_home
 
-        found = bring_home(root, name, ask=False)
+        found = bring_home(root, name, allowed=(about["file"],) if about else (), ask=False)
         document["applied"] = found.to_json()
     if as_json:
         common.emit(document)
@@ -81,12 +105,75 @@ def command(
     return common.EXIT[seen.state]
 
 
+def _answered(
+    folder: Path, text: str, asking: str, runs_dir: Path | None
+) -> tuple[dict[str, str], int, dict[str, str]]:
+    """The inputs and the seed of the repair that goes on, and its answer as `--json` has it.
+
+    Raises: UsageError `repair.no_question`, `repair.answer`, `usage.run`; LedgerError."""
+    from spak.ledger.files import FileLedgers
+    from spak.proposers.repair import answers
+    from spak.workspace import Copied
+
+    root, run = common.find_run(asking, runs_dir)
+    ledgers = FileLedgers(root)
+    reader = ledgers.reader(run)
+    try:
+        found, rules = search_in(reader), ledgers.genesis(run).body["rules"]
+    finally:
+        reader.close()
+    asked = found.get("refusal", {}).get("question")
+    copied = Copied.read(root / run)
+    if asked is None or copied is None or Path(copied.source) != folder.resolve():
+        hint = "name the run whose refusal asks a question about this folder: --run RUN"
+        raise UsageError("repair.no_question", f"{run} asked nothing about {folder}", hint)
+    question = answers.question(asked)
+    if question is None:
+        hint = f"write a test of {asked.get('function')} by hand, and repair again"
+        raise UsageError("repair.no_question", f"{run} asked what cannot be answered by a value", hint)
+    answer = answers.read(text, question)
+    before = rules["inputs"]
+    path, old = before.get("file", ""), before.get("text", "")
+    if not path:
+        path, old = _file(folder, question)
+    new = answers.added(old, question, answer)
+    inputs = {name: str(before.get(name, "")) for name in ("test", "tests")}
+    inputs |= {"confirm": inputs["test"] or inputs["tests"], "file": path, "text": new}
+    added = new.removeprefix(old.rstrip("\n")).strip("\n")
+    return inputs, int(rules["seed"]), {"of": run, "call": question.call, "file": path, "test": added}
+
+
+def _file(folder: Path, question: Question) -> tuple[str, str]:
+    """The file of answers beside the tests that run the function, and its text: a new one, or one that an
+    earlier repair began."""
+    from spak.files import beneath
+    from spak.proposers.repair import answers
+
+    top = question.tests.rpartition("/")[0]
+    stem = re.sub(r"\W", "_", question.function, flags=re.ASCII)
+    for number in itertools.count(1):
+        path = f"{top}/" * bool(top) + f"test_answered_{stem}{f'_{number}' * (number > 1)}.py"
+        if not os.path.lexists(folder / path):
+            return path, ""
+        try:
+            text = beneath.read_beneath(folder, path).decode("utf-8")
+        except (UserError, UnicodeDecodeError):
+            continue
+        if answers.is_ours(text):
+            return path, text
+    raise AssertionError
+
+
 def search_of(held: Session) -> dict[str, Any]:
     """What the run's last search ended with, from its ledger; empty where it did not come so far."""
+    return search_in(held.run.ledger)
+
+
+def search_in(ledger: Ledger) -> dict[str, Any]:
+    """The same of a ledger."""
     from spak.records import Kind
     from spak.runner.blobs import expand
 
-    ledger = held.run.ledger
     plans = (record.body for record, _ in ledger.read() if record.kind == Kind.PLAN)
     bodies = [body for body in plans if body.get("by") == "repair"]
     if not bodies:
@@ -144,4 +231,6 @@ def _diff(patch: str) -> str:
 
 
 def _changes(patch: str) -> list[str]:
-    return [line for line in patch.split("\n") if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    return [
+        line for line in patch.split("\n") if line[:1] in ("+", "-") and not line.startswith(("+++", "---"))
+    ]

@@ -23,6 +23,9 @@ _SCHEMA = parts.members(
         "The failing test to mend, as pytest names it; all that fail without it.", 1024, default="", least=0
     ),
     tests=parts.path("A file or folder of tests; all without it.", "."),
+    answered=parts.text(
+        "A file of tests with people's answers: the search sees all of them.", 4095, default="", least=0
+    ),
     candidates=parts.whole("Edits that are tried at most.", 1, 100_000, 6000),
     further=parts.whole("Edits that are tried after the first one that passes.", 0, 100_000, 1500),
     inputs=parts.whole("Inputs that are generated to compare patches.", 0, 2000, 150),

@@ -126,6 +126,7 @@ def judge(
     lines = compared[0]["compared"] if compared else []
     shown: list[str] = next((line["shown"] for line in lines if "shown" in line), [])
     before: list[str] = next((line["before"] for line in lines if "before" in line), [])
+    of = [_about(one, tables) for line in lines for one in line.get("of", ())]
     _compared(good, lines, before, shown)
     counts |= {
         "inputs": len(shown),
@@ -151,7 +152,7 @@ def judge(
     checked = [one for one in left if "hidden" in off or one.hidden_tests >= LEAST_HIDDEN]
     if not checked:
         return Outcome(refusal=_unchecked(left), counts=counts)
-    refusal, said = _agreed(left, before, shown)
+    refusal, said = _agreed(left, before, shown, of)
     counts["classes"] = len({tuple(one.answers) for one in left})
     if refusal is not None and "agrees" not in off:
         return Outcome(refusal=refusal, counts=counts)
@@ -207,7 +208,11 @@ def _fails(answer: str) -> bool:
 
 def _short(answer: str) -> str:
     """An answer without what became of the arguments."""
-    return answer.removeprefix("= ").partition(" | ")[0][:300]
+    return _returned(answer)[:300]
+
+
+def _returned(answer: str) -> str:
+    return answer.removeprefix("= ").partition(" | ")[0]
 
 
 def _odd(one: _Patch, left: Sequence[_Patch]) -> bool:
@@ -221,7 +226,7 @@ def _odd(one: _Patch, left: Sequence[_Patch]) -> bool:
 
 
 def _agreed(
-    left: Sequence[_Patch], before: Sequence[str], shown: Sequence[str]
+    left: Sequence[_Patch], before: Sequence[str], shown: Sequence[str], of: Sequence[Mapping[str, str]]
 ) -> tuple[Refusal | None, str]:
     """Why the patches do not agree, or how far they do."""
     if not shown:
@@ -239,7 +244,7 @@ def _agreed(
     ]  # fmt: skip
     different = [place for place in valid if len({one.answers[place] for one in left}) > 1]
     if different:
-        return _ambiguous(left, shown, min(different, key=lambda place: (len(shown[place]), place))), ""
+        return _ambiguous(left, shown, different, of), ""
     odd = next((one for one in left if one.alike[1]), None)
     if odd is not None:
         call, inside, outside = odd.alike[1][0]
@@ -258,22 +263,44 @@ def _agreed(
     return None, f"{alike} on {len(valid)} inputs"
 
 
-def _ambiguous(left: Sequence[_Patch], shown: Sequence[str], place: int) -> Refusal:
+def _ambiguous(
+    left: Sequence[_Patch], shown: Sequence[str], different: Sequence[int], of: Sequence[Mapping[str, str]]
+) -> Refusal:
+    """The question: the smallest input on which the patches return different values, else on which different
+    things become of the arguments."""
+
+    def returned(place: int) -> set[str]:
+        return {_returned(one.answers[place]) for one in left}
+
+    place = min(different, key=lambda place: (len(returned(place)) == 1, len(shown[place]), place))
+    value = len(returned(place)) > 1
     answers: dict[str, list[_Patch]] = {}
     for one in left:
         answers.setdefault(one.answers[place], []).append(one)
     listed = [
-        {"answer": _short(answer), "patches": len(group), "patch": group[0].candidate.patch}
+        {
+            "answer": _short(answer) if value else answer.removeprefix("= ")[:300],
+            "patches": len(group),
+            "patch": group[0].candidate.patch,
+        }
         for answer, group in answers.items()
     ]
-    function = left[0].candidate.function
-    question = {"call": shown[place], "path": function.path, "function": function.qual, "answers": listed[:5]}
+    differ = "value" if value else "arguments"
+    question = {"call": shown[place], **of[place], "differ": differ, "answers": listed[:5]}
     return Refusal(
         "repair.ambiguous",
         f"{len(left)} patches pass, and differ on {shown[place]}",
-        f"what should {shown[place]} give? Write the answer as a test and repair again",
+        f"what should {shown[place]} give? `spak repair --answer VALUE` makes your answer a test and goes on",
         {"question": question},
     )
+
+
+def _about(one: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of an input's function its file, name and module, and a file of tests that runs it."""
+    path, function, module = map(str, one)
+    tests = next((each["visible"] for each in tables if (each["path"], each["qual"]) == (path, function)), ())
+    file = tests[0].partition("::")[0] if tests else ""
+    return {"path": path, "function": function, "module": module, "tests": file}
 
 
 def _overfit(patches: Sequence[_Patch]) -> Refusal:

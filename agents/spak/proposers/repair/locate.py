@@ -1,7 +1,8 @@
 """Which tests a search may see, and which lines it suspects.
 
 Takes what the guest said of each test; gives a Split, drawn by the seed so that at most 60 % of the tests
-that pass are visible, and the suspicion of each line: Ochiai over the visible tests, in thousandths. Pure.
+that pass are visible, and the suspicion of each line: Ochiai over the visible tests, in thousandths. `table`
+and `limits` are what the guest is given of a function and of time. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Any, Literal
 
+from spak.proposers.repair.functions import Function
+
 Outcome = Literal["pass", "fail", "flaky", "skip"]
+FIRST_S, TIMES, SECOND_S = 0.05, 10, 1.5
+"""The short limit: at least so long, and so many times the slowest passing test; and the long one."""
 STEP = 10
 """Suspicion is rounded to this many thousandths, so that nearly equal lines keep the order of the text."""
 
@@ -59,13 +64,16 @@ class Split:
     hidden: tuple[Ran, ...]
 
 
-def split(tests: Iterable[Ran], asked: Sequence[str], percent: int, seed: int) -> Split:
+def split(tests: Iterable[Ran], asked: Sequence[str], percent: int, seed: int, answered: str = "") -> Split:
     """Tests drawn in each file, passing and failing apart; a failing test that was asked for is visible, and
-    at least one failing test is."""
+    at least one failing test is. Those of the file `answered` are all visible, and change nothing else."""
     visible: list[Ran] = []
     hidden: list[Ran] = []
     groups: dict[tuple[str, str], list[Ran]] = {}
     for test in tests:
+        if answered and test.file == answered:
+            visible.append(test)
+            continue
         groups.setdefault((test.outcome, "" if test.outcome == "fail" else test.file), []).append(test)
     for (outcome, _), group in sorted(groups.items()):
         drawn = sorted(group, key=lambda one: (one.name not in asked, _drawn(seed, one.name)))
@@ -119,3 +127,39 @@ def editable(path: str, text: str, test_files: Iterable[str]) -> str:
         return "not Python"
     head = "\n".join(text.split("\n")[:5]).lower()
     return "a generated file" if "generated" in head or "do not edit" in head else ""
+
+
+def table(function: Function, parts: Split) -> dict[str, Any]:
+    """What the guest knows of a function: its place and its tests, failing and short ones first."""
+
+    def touching(tests: Sequence[Ran]) -> list[str]:
+        found = [
+            test
+            for test in tests
+            if test.outcome == "fail" or test.touches(function.path, function.first, function.last)
+        ]
+        return [
+            test.name
+            for test in sorted(
+                found, key=lambda one: (one.outcome != "fail", round(one.cpu_ms, -1), one.name)
+            )
+        ]
+
+    visible = touching(parts.visible)
+    failing = {test.name for test in parts.visible if test.outcome == "fail"}
+    return {
+        "path": function.path,
+        "qual": function.qual,
+        "heads": list(function.heads),
+        "line": function.first,
+        "visible": visible,
+        "hidden": touching(parts.hidden),
+        "passing": [name for name in visible if name not in failing],
+    }
+
+
+def limits(parts: Split) -> tuple[float, float]:
+    """The short and the long limit of an edit's CPU seconds: both relative to the visible tests that pass."""
+    passing_ms = [test.cpu_ms for test in parts.visible if test.outcome == "pass"]
+    first_s = max(FIRST_S, TIMES * max(passing_ms, default=0.0) / 1000) + 2 * sum(passing_ms) / 1000
+    return first_s, max(SECOND_S, 3 * first_s)

@@ -23,16 +23,15 @@ from spak.files import beneath
 from spak.ports import MeasureCall
 from spak.proposers.repair import checks, lab
 from spak.proposers.repair.candidates import Candidate
+from spak.proposers.repair.contradictions import contradicted
 from spak.proposers.repair.functions import Function, functions
-from spak.proposers.repair.locate import Ran, Split, editable, split, suspicion
+from spak.proposers.repair.locate import Ran, Split, editable, limits, split, suspicion, table
 from spak.proposers.repair.operators import edits
 from spak.proposers.repair.refusals import Refusal, listed, nowhere
 
 MOST_TESTS, MOST_LINES, MOST_FILE = 2000, 2000, 1 << 20
 PENALTY = 120
 """Thousandths of suspicion that one class of operators is worth."""
-FIRST_S, TIMES, SECOND_S = 0.05, 10, 1.5
-"""The short limit: at least so long, and so many times the slowest passing test; and the long one."""
 RUNS = 5
 """How often a failing test runs before it counts as failing."""
 JOB_S = 1800
@@ -44,6 +43,8 @@ class Options:
 
     tests: tuple[str, ...] = ()
     test: str = ""
+    answered: str = ""
+    """A file of tests that are answers of people: all visible (spak.proposers.repair.answers)."""
     candidates: int = 6000
     further: int = 1500
     """Edits that are tried after the first one that passes."""
@@ -73,8 +74,11 @@ def find(call: MeasureCall, options: Options) -> Found:
     """Search, or say why not. Raises: UnavailableError, RunError `repair.incomplete`; UsageError
     `repair.test`; Cancelled."""
     looked = look(call, options)
-    if looked.refusal is not None:
-        return Found(looked.record, refusal=looked.refusal)
+    refusal = looked.refusal
+    if refusal is None and options.answered:
+        refusal = contradicted(call, options.answered, looked.parts, JOB_S)
+    if refusal is not None:
+        return Found(looked.record, refusal=refusal)
     return _searched(call, options, looked.parts, looked.files, dict(looked.record))
 
 
@@ -90,10 +94,13 @@ class Looked:
 
 def look(call: MeasureCall, options: Options) -> Looked:
     """Run every test by itself and split them, or say why nothing is searched. Raises: as `find`."""
-    missing = next((path for path in options.tests if not (call.workspace / path).exists()), None)
+    paths, answered = options.tests, options.answered
+    if answered and not any(one == "." or f"{answered}/".startswith(f"{one}/") for one in paths):
+        paths = (*paths, answered)
+    missing = next((path for path in paths if not (call.workspace / path).exists()), None)
     if missing is not None:
         raise UsageError("repair.test", f"there is no path {missing!r}", "name one of the project")
-    seen = lab.ask(call, {"do": "look", "runs": RUNS, "test_s": options.test_s}, options.tests, JOB_S)
+    seen = lab.ask(call, {"do": "look", "runs": RUNS, "test_s": options.test_s}, paths, JOB_S)
     tests = tuple(Ran.of(message) for message in seen.of("test"))
     record: dict[str, Any] = {"seed": call.seed, "tests": len(tests)}
     refusal = _unfit(tests, seen, options)
@@ -102,9 +109,10 @@ def look(call: MeasureCall, options: Options) -> Looked:
     asked = [test.name for test in tests if options.test and _named(test.name, options.test)]
     wanted = [
         test for test in tests
-        if test.outcome == "pass" or (test.outcome == "fail" and (not asked or test.name in asked))
+        if test.outcome == "pass"
+        or (test.outcome == "fail" and (not asked or test.name in asked or test.file == answered))
     ]  # fmt: skip
-    parts = split(wanted, asked, options.visible, call.seed)
+    parts = split(wanted, asked, options.visible, call.seed, answered)
     record |= {"visible": len(parts.visible), "hidden": len(parts.hidden)}
     return Looked(record, parts, frozenset(test.file for test in tests))
 
@@ -129,7 +137,11 @@ def _unfit(tests: Sequence[Ran], seen: lab.Heard, options: Options) -> Refusal |
         raise UsageError(
             "repair.test", f"there is no test {options.test!r}", "name it as pytest does: FILE::TEST"
         )
-    flaky = [test.name for test in tests if test.outcome == "flaky" and (test in named or not options.test)]
+    flaky = [
+        test.name
+        for test in tests
+        if test.outcome == "flaky" and (test in named or test.file == options.answered or not options.test)
+    ]
     if flaky:
         return Refusal(
             "repair.flaky",
@@ -229,12 +241,10 @@ def _tried(
 ) -> Found:  # fmt: skip
     places = list(dict.fromkeys((one.function.path, one.function.qual) for one in ranked))
     first = {(one.function.path, one.function.qual): one.function for one in reversed(ranked)}
-    tables = [_table(first[place], parts) for place in places]
+    tables = [table(first[place], parts) for place in places]
     numbers = {place: number for number, place in enumerate(places)}
     tried = list(ranked[: options.candidates])
-    passing_ms = [test.cpu_ms for test in parts.visible if test.outcome == "pass"]
-    first_s = max(FIRST_S, TIMES * max(passing_ms, default=0.0) / 1000) + 2 * sum(passing_ms) / 1000
-    second_s = max(SECOND_S, 3 * first_s)
+    first_s, second_s = limits(parts)
     plan = {
         "do": "try",
         "functions": tables,
@@ -263,35 +273,6 @@ def _tried(
     outcome = checks.judge(tried, tables, heard, options.off)
     record |= outcome.counts
     return Found(record, outcome.candidate, outcome.verdicts, outcome.refusal)
-
-
-def _table(function: Function, parts: Split) -> dict[str, Any]:
-    """What the guest knows of a function: its place and its tests, failing and short ones first."""
-
-    def touching(tests: Sequence[Ran]) -> list[str]:
-        found = [
-            test
-            for test in tests
-            if test.outcome == "fail" or test.touches(function.path, function.first, function.last)
-        ]
-        return [
-            test.name
-            for test in sorted(
-                found, key=lambda one: (one.outcome != "fail", round(one.cpu_ms, -1), one.name)
-            )
-        ]
-
-    visible = touching(parts.visible)
-    failing = {test.name for test in parts.visible if test.outcome == "fail"}
-    return {
-        "path": function.path,
-        "qual": function.qual,
-        "heads": list(function.heads),
-        "line": function.first,
-        "visible": visible,
-        "hidden": touching(parts.hidden),
-        "passing": [name for name in visible if name not in failing],
-    }
 
 
 def _nothing(
