@@ -14,7 +14,7 @@ from typing import Any
 from spak import config
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = ("evolve.md", "measuring.md", "repair.md", "tools.md", "tuner.md", "validators.md")
+PAGES = ("evolve.md", "measuring.md", "repair.md", "strategies.md", "tools.md", "tuner.md", "validators.md")
 _BLOCK = re.compile(r"(<!-- options: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _KINDS = {"string": "text", "boolean": "true or false", "object": "map", "array": "list", "number": "number"}
 

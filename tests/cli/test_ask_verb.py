@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from cli_kit import spak
 from repair_kit import CLAMP, project
 from spak.strategies import shipped
 
-RUN = {"tdd_repair", "survey", "project_init"}
+RUN = {"tdd_repair", "survey", "project_init", "migrate"}
 
 
 def test_every_strategy_that_ships_is_run_below() -> None:
@@ -55,6 +56,30 @@ def test_scaffold_begins_a_project(cli: Cli, tmp_path: Path) -> None:
     made = {path.relative_to(tmp_path / "work").as_posix() for path in (tmp_path / "work").rglob("*")}
     assert names <= made
     assert cli("check", "work/shop.spak").code == 0
+
+
+@pytest.mark.sandbox
+def test_fix_of_a_schema_writes_a_migration_that_runs_on_the_database(cli: Cli, tmp_path: Path) -> None:
+    folder = project(
+        tmp_path / "work", {"schema.sql": "CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT);"}
+    )
+    with sqlite3.connect(folder / "app.db") as db:
+        db.executescript("CREATE TABLE users(id INTEGER PRIMARY KEY); INSERT INTO users VALUES (7);")
+    db.close()
+    done = cli("ask", "fix", "schema.sql", "--workspace", "work", "--json")
+    seen = done.json
+    assert (seen["state"], seen["strategy"], seen["intent"]["kind"]) == ("succeeded", "migrate", "schema")
+    assert [check["ok"] for check in seen["migrate"]["checks"]] == [True] * 5
+    assert cli("replay", "latest", "--json").json["equal"]
+    made = [f"migrations/0001_change_users/{name}.sql" for name in ("up", "down")]
+    assert cli("apply", "latest", *(word for name in made for word in ("--allow-runs", name))).code == 0
+    with sqlite3.connect(folder / "app.db") as db:
+        db.executescript((folder / made[0]).read_text())
+        assert list(db.execute("SELECT id, name FROM users")) == [(7, None)]
+    db.close()
+    (folder / "schema.sql").write_text("CREATE TABLE users(name TEXT);")
+    refused = cli("ask", "migrate", "schema.sql", "--workspace", "work")
+    assert refused.code == 5 and "users.id (1 rows) [migrate.loss]" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -226,10 +227,20 @@ def clamped(folder: Path) -> None:
     project(folder)
 
 
+def asked(folder: Path) -> None:
+    """The project with a mistake, and a database beside its changed schema."""
+    clamped(folder)
+    users = "CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT);"
+    with sqlite3.connect(folder / "app.db") as db:
+        db.executescript(f"{users} INSERT INTO users(name) VALUES ('a'), ('b');")
+    db.close()
+    (folder / "schema.sql").write_text(users.replace("name TEXT", "name TEXT, mail TEXT"))
+
+
 GROUND: dict[str, Callable[[Path], None]] = {
     "README.md": readme, "cli.md": edited, "evaluate.md": evaluated,
     "first-spec.md": repaired, "graph.md": drawn, "history.md": past, "policy.md": rules,
-    "refused.md": refused, "repair.md": clamped, "strategies.md": clamped,
+    "refused.md": refused, "repair.md": clamped, "strategies.md": asked,
     "world.md": shop,
 }  # fmt: skip
 LATER: dict[str, Callable[[Path], None]] = {

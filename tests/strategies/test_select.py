@@ -72,6 +72,19 @@ def test_to_scaffold_in_an_empty_project_begins_it(selector: Selector, tmp_path:
     )
 
 
+@pytest.mark.parametrize("verb", ["fix", "migrate"])
+def test_to_fix_a_database_schema_is_a_migration_and_to_fix_a_file_is_not(
+    selector: Selector, tmp_path: Path, verb: str
+) -> None:
+    (filled(tmp_path, 1) / "test_a.py").write_text(TEST)
+    (tmp_path / "schema.sql").write_text("create table a (b int);\n")
+    choice = asked(selector, tmp_path, verb, "schema.sql")
+    assert named(choice) == "migrate" and choice.strategy is not None and choice.proof is not None
+    assert choice.strategy.alias == "migration_generation_loop"
+    assert 'target_kind("schema.sql", /schema)' in choice.proof.text()
+    assert named(asked(selector, tmp_path, verb, "m0.py")) == ("tdd_repair" if verb == "fix" else "")
+
+
 # ---- what nothing serves ----
 
 
@@ -79,7 +92,7 @@ def test_to_scaffold_in_an_empty_project_begins_it(selector: Selector, tmp_path:
     ("verb", "target", "reason"),
     [
         ("fix", "m0.py", "no file of tests"),
-        ("fix", "tables.sql", "the target is of another kind"),
+        ("explore", "tables.sql", "the target is of another kind"),
         ("fix", "nowhere.py", "the target is of another kind"),
         ("explore", "m0.py", "the target is of another kind"),
         ("refactor", "m0.py", "no strategy that ships serves this verb"),
@@ -173,7 +186,7 @@ def test_a_header_that_is_none(text: str) -> None:
 def test_every_spec_of_the_folder_is_a_strategy_or_started_by_its_command() -> None:
     specs = {file.stem for file in (ROOT / "specs/strategies").glob("*.spak")}
     assert {one.name for one in shipped()} == specs - {"repair"}
-    assert {one.name for one in shipped()} == {"project_init", "survey", "tdd_repair"}
+    assert {one.name for one in shipped()} == {"migrate", "project_init", "survey", "tdd_repair"}
 
 
 def test_a_query_is_served_by_a_spec_that_only_reads(selector: Selector) -> None:

@@ -107,11 +107,12 @@ def _run(
         with progress(held, enabled=False):
             seen = held.advance(timeout)
         text = _answer(held) if situation.category == "query" and seen.state == "succeeded" else ""
-        search = search_of(held)
+        proposer = "migrate" if choice.strategy.name == "migrate" else "repair"
+        search = search_of(held, proposer)
     finally:
         held.close()
     if as_json:
-        common.emit({**seen.to_json(), **about, **({"repair": search} if search else {})})
+        common.emit({**seen.to_json(), **about, **({proposer: search} if search else {})})
         return common.EXIT[seen.state]
     if text:
         common.out(text, nl=False)
@@ -130,6 +131,8 @@ def _inputs(strategy: str, situation: Situation, target: str, template: str) -> 
     """The inputs of the strategy's spec. Raises: UsageError `usage.arguments` for an unknown name."""
     if strategy == "survey":
         return {"folder": situation.target or "."}
+    if strategy == "migrate":
+        return {"schema": situation.target}
     if strategy == "project_init":
         return _project(situation.target if situation.kind == "missing" else "project", template)
     tests = situation.target if situation.kind == "test_file" else "."

@@ -164,18 +164,18 @@ def _file(folder: Path, question: Question) -> tuple[str, str]:
     raise AssertionError
 
 
-def search_of(held: Session) -> dict[str, Any]:
+def search_of(held: Session, proposer: str = "repair") -> dict[str, Any]:
     """What the run's last search ended with, from its ledger; empty where it did not come so far."""
-    return search_in(held.run.ledger)
+    return search_in(held.run.ledger, proposer)
 
 
-def search_in(ledger: Ledger) -> dict[str, Any]:
+def search_in(ledger: Ledger, proposer: str = "repair") -> dict[str, Any]:
     """The same of a ledger."""
     from spak.records import Kind
     from spak.runner.blobs import expand
 
     plans = (record.body for record, _ in ledger.read() if record.kind == Kind.PLAN)
-    bodies = [body for body in plans if body.get("by") == "repair"]
+    bodies = [body for body in plans if body.get("by") == proposer]
     if not bodies:
         return {}
     body: Mapping[str, Any] = expand(bodies[-1], ledger.blobs)
@@ -196,7 +196,7 @@ def _print(document: Mapping[str, Any], plan: Mapping[str, Any], name: str, *, a
 def show_search(plan: Mapping[str, Any]) -> None:
     """Print the counts of a search, with its patch and verdicts or its refusal."""
     counts = plan.get("search", {})
-    if counts:
+    if "tests" in counts:
         tried, of = counts.get("tried", 0), counts.get("candidates", 0)
         common.say(
             f"{counts['tests']} tests, {counts.get('visible', 0)} seen and {counts.get('hidden', 0)} hidden;"
@@ -223,6 +223,9 @@ def _refused(refusal: Mapping[str, Any]) -> None:
         common.out(_diff(refusal["patch"]))
     for line in refusal.get("suspects", ())[:5]:
         common.say(f"  suspected: {line}")
+    for which in (refusal, *refusal.get("losses", ())):
+        for row in which.get("which", ()):
+            common.say(f"  row: {row}")
     common.say(f"  {refusal['hint']}")
 
 

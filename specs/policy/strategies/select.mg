@@ -84,6 +84,11 @@ unmet("the folder has files: a project is begun in an empty one") :-
     file_count(Count),
     Count > 0.
 
+# Seed 004, 2.1: what is fixed decides how. A database schema is migrated.
+strategy(/migrate) :-
+    certain(),
+    fits(/migrate).
+
 # ---- Why there is none. ----------------------------------------------------------------------------------------
 
 served(Verb) :- serves(_, Verb, _).

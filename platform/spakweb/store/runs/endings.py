@@ -75,6 +75,7 @@ FAMILIES = {
     "lang": "the spec has errors",
     "ledger": "its records could not be written or read",
     "measure": "a measurement failed",
+    "migrate": "no migration was found that keeps all rows",
     "patch": "a patch could not be applied",
     "plan": "a plan could not be used",
     "policy": "the rules do not permit an action that it proposed",

@@ -1,0 +1,107 @@
+"""The proposer `migrate`: the files of a database's migration, tried there and back on a copy with all rows.
+
+Takes a PlanRequest and the MeasureCall of its workspace; gives a call of `apply_patch` that adds `up.sql` and
+`down.sql`, with the verdicts of the trial, or a refusal with a code. What it does and does not accept:
+docs/strategies.md. SQLite runs in the sandbox, by sandbox/guest/migrate_guest.py; nothing is written, and the
+kernel judges the recorded verdicts once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from spak import data
+from spak import schema_parts as parts
+from spak.errors import RunError, UnavailableError
+from spak.lang.catalog import NamedEntry
+from spak.patch.make import make
+from spak.ports import MIB, Candidate, Job, MeasureCall, PlanRequest, Search, Toolchain
+from spak.proposers.fitting import fit
+
+TOOL, CODE = "apply_patch", "migrate.options"
+GUEST, SCHEMAS = "sandbox/guest/migrate_guest.py", "sandbox/guest/migrate_schema.py"
+JOB_S, OUTPUT, FILE = 300, 8 * MIB, 256 * MIB
+
+_SCHEMA = parts.members(
+    ["schema"],
+    schema=parts.path("The file of the wanted schema, in SQL of SQLite."),
+    database=parts.text(
+        "The SQLite database as it is; without it the one of the workspace, or what the migrations give.",
+        4095,
+        default="",
+        least=0,
+    ),
+    folder=parts.path("Where migrations are, each a folder with up.sql and down.sql.", "migrations"),
+    lose=parts.text(
+        "Tables and columns (`posts, users.email`) whose values may be lost.", 4096, default="", least=0
+    ),
+)
+_HINTS = {
+    "migrate.schema": "write the whole wanted schema: CREATE TABLE, INDEX, VIEW and TRIGGER",
+    "migrate.database": "name a sound database of the folder with the input database",
+    "migrate.history": "mend the migrations, which are run in order, or name a database",
+    "migrate.unchanged": "change the schema first; nothing was changed",
+    "migrate.loss": "keep them; where they may go, name them in the input lose",
+    "migrate.rows": "change these rows first, or give the column a DEFAULT",
+    "migrate.irreversible": "give what is dropped a DEFAULT first, so that down.sql can put it back",
+    "migrate.unsupported": "write this migration by hand",
+}
+
+
+class Migrate:
+    """The proposer that writes a migration."""
+
+    entry = NamedEntry("migrate", "writes the migration from a database to a schema", _SCHEMA)
+
+    def search(self, request: PlanRequest, place: MeasureCall) -> Search:
+        """One candidate, or a refusal. Raises: UsageError `migrate.options`; UnavailableError; RunError
+        `migrate.incomplete`; Cancelled."""
+        given: dict[str, Any] = {"database": "", "folder": "migrations", "lose": "", **request.options}
+        fit(CODE, _SCHEMA, given)
+        found = _asked(place, given)
+        if "refusal" in found:
+            refusal = found["refusal"]
+            return Search((), {"schema": given["schema"]}, {**refusal, "hint": _HINTS[refusal["code"]]})
+        patch = make((path, None, text.encode()) for path, text in found["files"].items())
+        record = {"schema": given["schema"], "from": found["from"], "changed": len(found["changed"])}
+        return Search((Candidate(TOOL, {"patch": patch}, checks=found["checks"]),), record)
+
+
+def _asked(call: MeasureCall, plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the guest says. Raises: as `Migrate.search`."""
+    toolchain = call.toolchain or Toolchain()
+    if call.launcher is None or "python" not in toolchain.programs:
+        what = "there is no launcher" if call.launcher is None else "the toolchain has no python"
+        raise UnavailableError("unavailable.sandbox", what, "spak doctor says what is missing")
+    guest, schemas = (data.path(name).read_text(encoding="utf-8") for name in (GUEST, SCHEMAS))
+    outcome = call.launcher.run(
+        Job(
+            argv=(toolchain.programs["python"], "-I", "-B", "-c", guest),
+            workspace=call.workspace,
+            writable=False,
+            limits=replace(
+                call.limits, wall_s=float(JOB_S), cpu_s=JOB_S, output_bytes=OUTPUT, file_bytes=FILE
+            ),
+            binds=toolchain.binds,
+            stdin=json.dumps({**plan, "schemas": schemas}).encode(),
+            inherit=call.inherit,
+            cancel=call.cancel,
+        )
+    )
+    if outcome.status == "launcher":
+        raise UnavailableError("unavailable.sandbox", outcome.detail, "spak doctor says what is missing")
+    if (outcome.status, outcome.exit, outcome.stdout.truncated) != ("exited", 0, False):
+        said = outcome.stderr.data.decode("utf-8", "replace").strip()[-400:]
+        raise RunError(
+            "migrate.incomplete",
+            f"the trial ended before it was done ({outcome.status}, exit {outcome.exit}): {said}",
+            "raise the limits in spak.toml, or name a smaller database; then spak resume",
+        )
+    found: Mapping[str, Any] = json.loads(outcome.stdout.data)
+    return found
+
+
+__all__ = ["Migrate"]
