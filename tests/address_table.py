@@ -71,6 +71,8 @@ TEAM_ROUTES = {
     ),
     "spak-source": Route(VIEWER, args=SOURCE),
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
+    "spak-source-code": Route(VIEWER, args=SOURCE),
+    "spak-source-code-read": Route(VIEWER, "post", {}, SOURCE),
     "spak-folder-do": Route(ADMIN, "post", {"do": "set", "branch": "main"}, SOURCE),
     "spak-problem-list": Route(VIEWER),
     "spak-problem-save": Route(EDITOR, "post", {"name": "problems/b.py", "text": "x = 1"}),

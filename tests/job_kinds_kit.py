@@ -24,7 +24,8 @@ from spakweb.store.hooks.models import DELIVER, Delivery, Webhook
 from spakweb.store.jobs.models import Job
 from spakweb.store.reviews.models import Check, Patch
 from spakweb.store.runs.models import State
-from spakweb.store.sources.models import Branch
+from spakweb.store.sources.fetching import Found
+from spakweb.store.sources.models import Branch, Source
 from spakweb.store.specs.models import ProblemFile
 from spakweb.store.suites.models import Case, CaseRun, Judgement, Suite, Vetting
 from spakweb.work.campaigns import steps as campaigns
@@ -39,7 +40,7 @@ from spakweb.work.reviews import checks, merge_queue
 from spakweb.work.reviews.protection import protect
 from spakweb.work.reviews.rules import CHECKS
 from spakweb.work.sources import actions as sources
-from spakweb.work.sources import branches
+from spakweb.work.sources import branches, reading
 from spakweb.work.specs import problem_files
 from spakweb.work.suites import actions as suites
 from spakweb.work.suites import judging
@@ -129,6 +130,13 @@ def push(cast: Any, patch: pytest.MonkeyPatch) -> Work:
     return Work(str(row.pk), Event.objects.filter(action="source.branch_pushed").count)
 
 
+def read(cast: Any, patch: pytest.MonkeyPatch) -> Work:
+    patch.setattr(reading, "_read", lambda source, hold: (Found("refs/heads/main", "c"), "k"))
+    made = source(cast)
+    reading.ask(cast["vera"], made)
+    return Work(str(made.pk), Source.objects.filter(code="k").count)
+
+
 def patched(cast: Any) -> Patch:
     text = cast.spec.head.text.replace('path: "."', 'path: "tests"')
     return reviews.propose(cast["bob"], cast.spec, text, 1, "A change")
@@ -167,6 +175,7 @@ MADE: dict[str, Callable[[Any, pytest.MonkeyPatch], Work]] = {
     "suites.judge": judgement,
     SYNC: folder,
     branches.PUSH: push,
+    reading.READ: read,
     checks.CHECK: check,
     merge_queue.ADVANCE: merge,
     STEP: campaign,

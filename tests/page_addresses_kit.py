@@ -65,6 +65,9 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-trigger-list": (f"{TEAM}/triggers/",),
     "spak-trigger": (f"{TEAM}/triggers/1/",),
     "spak-source": (f"{TEAM}/sources/s/shop/",),
+    "spak-source-code": (
+        f"{TEAM}/sources/s/shop/code/", f"{TEAM}/sources/s/shop/code/?q=cart.py%23Cart.total",
+    ),
     "spak-spec-list": (
         f"{TEAM}/specs/", f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1",
     ),
@@ -100,6 +103,8 @@ PAGES: dict[str, tuple[str, ...]] = {
 
 MADE = """
 import sys
+import tempfile
+from pathlib import Path
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
 from spakweb.work.folders import actions as folders
@@ -111,7 +116,9 @@ from spakweb.work.oidc import actions as oidc
 from spakweb.work.reviews.actions import propose
 from spakweb.store.runs.models import Run
 from spakweb.work.schedules import actions as schedules
+from spakweb.store.sources import code_index
 from spakweb.work.sources import actions as sources
+from spakweb.work.sources import reading
 from spakweb.work.triggers import actions as triggers
 from spakweb.work.specs import problem_files
 from spakweb.work.specs.actions import save_version
@@ -132,6 +139,13 @@ hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
 shop = sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
+with tempfile.TemporaryDirectory() as folder:
+    Path(folder, "cart.py").write_text("class Cart:\\n    def total(self):\\n        return 3\\n")
+    Path(folder, "mail.py").write_text(
+        "from cart import Cart\\ndef a(cart: Cart):\\n    cart.total()\\ndef b(x):\\n    x.total()\\n"
+    )
+    shop.code = code_index.keep(lambda into: reading.index(Path(folder), into))
+shop.save()
 jobs.send = lambda kind, key, queue="default": None
 for name in ("problems/scale.py", "problems/waits.py"):
     problem_files.save(alice, team, name, "prototype = 'void scale(long n, const float *x, float *y)'")

@@ -283,6 +283,7 @@ JOBS = (
     "spakweb.work.worker.problem_checks.KIND",
     "spakweb.work.folders.steps.KIND",
     "spakweb.work.sources.branches.KIND",
+    "spakweb.work.sources.reading.KIND",
     "spakweb.work.reviews.checks.KIND",
     "spakweb.work.reviews.queue_steps.KIND",
     "spakweb.work.campaigns.steps.KIND",

@@ -147,6 +147,8 @@ def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
 def why_command(caller: str, callee: str, folder: Path, as_json: bool) -> int:
     """Show why CALLER depends on CALLEE: file, line and rule, derived again from the facts. Exit 1 if it
     does not."""
+    from spak.world.ask import RULES
+
     with _model(folder) as (model, _):
         pairs = [(one.id, other.id) for one in model.target(caller) for other in model.target(callee)]
         found = [(*pair, *edge) for pair in pairs for edge in model.replayed(*pair)]
@@ -253,16 +255,6 @@ def search_command(pattern: str, where: str, language: str, folder: Path, as_jso
         more = ", and there are more" if found.cut else ""
         common.say(f"{len(found.matches)} matches in {found.files} files{more}; {found.unknown} not parsed")
     return 0 if found.matches else 1
-
-
-RULES = {
-    "scope": "the name is bound in a scope around it",
-    "import": "the name comes through an import",
-    "self": "the first parameter of a method is an instance of its class",
-    "super": "the next class in the order of the bases has the name",
-    "type": "a declared type, or the class that was called, says what it is",
-}
-"""What each way of finding an edge rests on."""
 
 
 @contextmanager

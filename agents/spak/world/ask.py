@@ -8,7 +8,7 @@ name something in reach that could not be followed. What is not known is never l
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,18 @@ from spak.world.link import link
 from spak.world.modules import Modules
 from spak.world.resolve import Resolver
 from spak.world.store import Store, marks, parts
+
+RULES = {
+    "scope": "the name is bound in a scope around it",
+    "import": "the name comes through an import",
+    "self": "the first parameter of a method is an instance of its class",
+    "super": "the next class in the order of the bases has the name",
+    "type": "a declared type, or the class that was called, says what it is",
+}
+"""What each way of finding an edge rests on."""
+
+Edge = tuple[str, str, str, str, str]
+"""Caller, callee, how, role, lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +83,14 @@ class Reach(NamedTuple):
 class Model:
     """The model of one folder, as it was when it was made: edges that were read once are kept."""
 
-    def __init__(self, store: Store, root: Path) -> None:
-        """Raises: UsageError `world.missing` where the folder was never indexed."""
+    def __init__(self, store: Store, root: Path, *, frozen: bool = False) -> None:
+        """`frozen`: the folder was a copy that cannot change, and may be gone; no file of it is stale.
+
+        Raises: UsageError `world.missing` where the folder was never indexed.
+        """
         self.store = store
         self.root = root.resolve()
+        self.frozen = frozen
         self.tree = store.tree(self.root)
         if not self.tree:
             raise UsageError("world.missing", f"{root} has no index", "spak world index makes one")
@@ -89,16 +105,18 @@ class Model:
             [self.tree],
         )
         known = {row[0]: row for row in rows}
-        here = {item.path: item.stamp for item in scan.files(self.root)}
-        stale = sum(1 for path, stamp in here.items() if path not in known or known[path][1:5] != stamp)
-        stale += len(known.keys() - here.keys())
         return Covers(
             indexed=sum(1 for row in rows if not row[5]),
-            stale=stale,
+            stale=0 if self.frozen else self._stale({path: row[1:5] for path, row in known.items()}),
             unresolved=unresolved,
             unparsed=sum(1 for row in rows if row[6]),
             unknown=sum(1 for row in rows if row[5]),
         )
+
+    def _stale(self, known: Mapping[str, scan.Stamp]) -> int:
+        here = {item.path: item.stamp for item in scan.files(self.root)}
+        changed = sum(1 for path, stamp in here.items() if known.get(path) != stamp)
+        return changed + len(known.keys() - here.keys())
 
     # symbols
 
@@ -205,15 +223,28 @@ class Model:
 
     # edges
 
-    def callers(self, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
-        """Edges into symbols: caller, callee, how, role, lines."""
+    def callers(self, ids: Iterable[str]) -> list[Edge]:
+        """Edges into symbols."""
         return self._edges("callee", ids)
 
-    def callees(self, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
+    def callees(self, ids: Iterable[str]) -> list[Edge]:
         """Edges out of symbols."""
         return self._edges("caller", ids)
 
-    def _edges(self, column: str, ids: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
+    def around(self, targets: Sequence[Symbol]) -> tuple[list[Edge], list[Edge], list[tuple[str, str, int]]]:
+        """The edges into the targets and their members, those out of them, and what they name that could not
+        be followed (caller, name, line); edges from one of these symbols to another are left out."""
+        seeds = self._seeds(targets, False)
+        ids = set(seeds.values())
+        sites = self._some(
+            "SELECT text, site.name, line FROM site JOIN name ON name.id = caller"
+            f" WHERE tree = {self.tree} AND caller IN ({{}})",
+            list(seeds),
+        )
+        into = [edge for edge in self.callers(ids) if edge[0] not in ids]
+        return into, [edge for edge in self.callees(ids) if edge[1] not in ids], sorted(sites)
+
+    def _edges(self, column: str, ids: Iterable[str]) -> list[Edge]:
         numbers = [row[0] for row in self._some("SELECT id FROM name WHERE text IN ({})", list(ids))]
         sql = (
             "SELECT a.text, b.text, how, role, lines FROM link JOIN name a ON a.id = caller"

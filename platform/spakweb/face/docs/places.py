@@ -66,6 +66,7 @@ SECTIONS = {
     "spak-webhook": "webhooks#attempts",
     "spak-source-list": "sources",
     "spak-source": "sources#specs-in-a-folder",
+    "spak-source-code": "world#in-the-browser",
     "spak-oidc-list": "ci#without-a-secret",
     "spak-explorer": "ci#addresses",
 }

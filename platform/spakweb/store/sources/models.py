@@ -46,6 +46,13 @@ class Source(models.Model):
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     rotated_at = models.DateTimeField(null=True, blank=True)
+    code = models.CharField(max_length=32, blank=True, default="", db_default="")
+    """The key of the model of its code (code_index.py); empty: it was never read."""
+    code_ref = models.CharField(max_length=255, blank=True, default="", db_default="")
+    code_commit = models.CharField(max_length=64, blank=True, default="", db_default="")
+    """What that model is of."""
+    code_at = models.DateTimeField(null=True, blank=True)
+    """When it was last found that the ref is at this commit."""
 
     class Meta:
         ordering = ("name",)

@@ -50,7 +50,7 @@ MANIFEST, FILES, DATA = "manifest.json", "files.jsonl", "data"
 SQLITE, DUMP = "database.sqlite3", "database.dump"
 ASIDE, COMING = "before-restore-", ".restoring"
 PASSING = frozenset(
-    {"queue", "tmp", "static", "up.lock", "worker.lock", "erase.lock", COMING}
+    {"queue", "tmp", "static", "code", "up.lock", "worker.lock", "erase.lock", COMING}
     | {restoring.NAME, f".{restoring.NAME}"}
 )
 """Names in the data folder that a backup leaves out: they are made again."""
