@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import types
@@ -113,7 +114,7 @@ def compared(base, work, table, names):
     if before == after:
         return
     if not keys:
-        yield "", (before - after).total(), []
+        yield "", (before - after).total() or (after - before).total(), []
         return
     old, new = ({row[: len(keys)]: row[len(keys) :] for row in db.execute(query)} for db in (base, work))
     for number, name in enumerate(names):
@@ -132,6 +133,24 @@ def violations(db):
         return set(db.execute("PRAGMA foreign_key_check"))
     except sqlite3.Error:
         return set()
+
+
+def refuse_violations(base, work):
+    """Refuse rows that violate a foreign key and did not before."""
+    if broken := sorted(map(str, violations(work) - violations(base))):
+        what = f"{len(broken)} rows violate a foreign key"
+        raise schemas.Refused("migrate.rows", what, rows=len(broken), which=broken[:MOST_ROWS])
+
+
+def held(db):
+    """How many rows there are, in how many tables."""
+    tables = [one["name"] for (kind, _), one in schemas.objects(db).items() if kind == "table"]
+    return sum(counted(db, table) for table in tables), len(tables)
+
+
+def names_of(lose):
+    """The tables and columns whose values may be lost."""
+    return {name.strip().lower() for name in lose.split(",")} - {""}
 
 
 def missing(base, old, new):
@@ -207,7 +226,7 @@ def sql(plan, scratch):
     missed = schemas.differences(schemas.objects(old), schemas.objects(new))
     if not missed:
         raise schemas.Refused("migrate.unchanged", f"{source} has the schema of {where} already")
-    lose = {name.strip().lower() for name in plan["lose"].split(",")} - {""}
+    lose = names_of(plan["lose"])
     refuse_losses(missing(rows, old, new), lose)
     number, name = named(plan["folder"], schemas.objects(old), schemas.objects(new))
     title = f"{number:04}_{name}"
@@ -215,26 +234,18 @@ def sql(plan, scratch):
     texts = {"up.sql": up.text(f"{title}: {source} to {where}"), "down.sql": down.text(f"back from {title}")}
     if any(not text.isascii() and text != plain(text, len(text)) for text in texts.values()):
         raise schemas.Refused("migrate.unsupported", "the schema has a text that is not UTF-8")
-    checks = tried(base, rows, up, down, texts, scratch, lose)
+    checks = tried(base, rows, up, down, texts, scratch, lose, source)
     files = {f"{plan['folder']}/{title}/{file}": text for file, text in texts.items()}
     return {"files": files, "checks": checks, "from": source, "changed": missed}
 
 
-def tried(base, rows, up, down, texts, scratch, lose):
+def tried(base, rows, up, down, texts, scratch, lose, source):
     """The verdicts of a way there and back on a copy with all rows."""
     work = walked(base, str(scratch / "up.db"), up, texts["up.sql"])
     expected("up", work, up.new)
     refuse_losses(changed(rows, work, up.old, up.new, returned=False), lose)
-    broken = sorted(map(str, violations(work) - violations(rows)))
-    if broken:
-        raise schemas.Refused(
-            "migrate.rows",
-            f"{len(broken)} rows violate a foreign key",
-            rows=len(broken),
-            which=broken[:MOST_ROWS],
-        )
-    tables = [one["name"] for (kind, _), one in schemas.objects(work).items() if kind == "table"]
-    many = sum(counted(work, table) for table in tables)
+    refuse_violations(rows, work)
+    many, tables = held(work)
     work.close()
     try:
         back = walked(str(scratch / "up.db"), str(scratch / "down.db"), down, texts["down.sql"])
@@ -246,7 +257,7 @@ def tried(base, rows, up, down, texts, scratch, lose):
     refuse_losses(changed(rows, back, up.old, up.new, returned=True), lose)
     return [
         verdict("up", f"{len(up.steps)} statements give the wanted schema"),
-        verdict("kept", f"{many} rows of {len(tables)} tables"),
+        verdict("kept", f"{many} rows of {tables} tables, from {source}"),
         verdict("foreign_keys", "no row violates one that did not before"),
         verdict("down", f"{len(down.steps)} statements give the present schema back"),
         verdict("returned", "values are what they were"),
@@ -352,13 +363,87 @@ def copied(path, base):
         raise schemas.Refused("migrate.database", f"{path}: {result}")
 
 
+# ---- A migration of Django ----
+
+
+def django(plan, scratch):
+    """The files that Django makes for the models of a project, run up and down by it on a copy."""
+    manage = Path(plan["manage"])
+    settings = re.search(
+        r"DJANGO_SETTINGS_MODULE['\"]\s*,\s*['\"]([\w.]+)", text_of(manage, "migrate.project")
+    )
+    if settings is None:
+        raise schemas.Refused("migrate.project", f"{manage}: it names no DJANGO_SETTINGS_MODULE")
+    root, result = scratch / "project", scratch / "result.json"
+    left = shutil.ignore_patterns(".git", ".spak", ".venv", "venv", "node_modules", "__pycache__")
+    shutil.copytree(".", root, symlinks=True, ignore=left)
+    about = json.dumps({"settings": settings[1], "root": str(root)})
+    argv = [sys.executable, "-B", "-c", plan["driver"], about, str(result)]
+    done = subprocess.run(
+        argv, cwd=root / manage.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if not result.exists():
+        last = done.stderr.decode("utf-8", "replace").strip()[-600:]
+        raise schemas.Refused("migrate.project", f"Django does not run here: {last}")
+    found = json.loads(result.read_text())
+    if "refusal" in found:
+        raise schemas.Refused(**found["refusal"], **unfit(scratch / "base.db", found["refusal"]["message"]))
+    copied(str(scratch / "base.db"), str(scratch / "sound.db"))
+    base, work, back = (schemas.opened(scratch / f"{name}.db") for name in ("base", "up", "down"))
+    old, new = schemas.cloned(base), schemas.cloned(work)
+    lose = names_of(plan["lose"])
+    refuse_losses([*missing(base, old, new), *changed(base, work, old, new, returned=False)], lose)
+    refuse_violations(base, work)
+    if shape(base) != shape(back):
+        raise schemas.Refused("migrate.irreversible", "the schema is another one after going back")
+    refuse_losses(changed(base, back, old, new, returned=True), lose)
+    many, tables = held(work)
+    checks = [
+        verdict("up", f"{', '.join(found['applied'])} applied"),
+        verdict("kept", f"{many} rows of {tables} tables, from {found['from']}"),
+        verdict("foreign_keys", "no row violates one that did not before"),
+        verdict("clean", "makemigrations --check finds no further change"),
+        verdict("down", "the schema is the present one again"),
+        verdict("returned", "values are what they were"),
+    ]
+    files = {path: text for path, text in found["files"].items() if not Path(path).exists()}
+    return {"files": files, "checks": checks, "from": found["from"], "changed": found["applied"]}
+
+
+def shape(db):
+    """A schema without the order of columns, which Django does not keep."""
+
+    def parts(sql):
+        return sorted([word for word, _, _ in schemas.tokens(part)] for part in schemas.definitions(sql))
+
+    every = schemas.objects(db).items()
+    return {key: parts(one["sql"]) if key[0] == "table" else one["same"] for key, one in every}
+
+
+def unfit(base, message):
+    """The rows that a failed constraint speaks of, as evidence of a refusal."""
+    found = re.search(r"(NOT NULL|UNIQUE) constraint failed: (?:new__)?(\w+)\.(\w+)$", message)
+    if found is None or not base.exists():
+        return {}
+    rule, table, column = found.groups()
+    db = schemas.opened(base)
+    name, many = schemas.quoted(column), schemas.quoted(table)
+    keys = [column] if rule == "UNIQUE" else key_of(db, table)
+    ends = f"GROUP BY {name} HAVING count(*) > 1" if rule == "UNIQUE" else f"WHERE {name} IS NULL"
+    rows = [
+        dict(zip(keys, row, strict=True))
+        for row in db.execute(f"SELECT {schemas.listed(keys)} FROM {many} {ends}")
+    ]
+    return {"table": table, "rows": len(rows), "which": rows[:MOST_ROWS]}
+
+
 def main():
     """Do what the plan says and print what came of it."""
     plan = json.load(sys.stdin)
     exec(plan["schemas"], schemas.__dict__)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = sql(plan, Path(folder))
+            found = {"sql": sql, "django": django}[plan["do"]](plan, Path(folder))
         except schemas.Refused as error:
             found = {"refusal": error.found}
     print(json.dumps(found))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import migrate_kit
 from cli_calls import Cli
 from cli_kit import spak
 from repair_kit import CLAMP, project
 from spak.strategies import shipped
 
-RUN = {"tdd_repair", "survey", "project_init", "migrate"}
+RUN = {"tdd_repair", "survey", "project_init", "migrate", "migrate_django"}
 
 
 def test_every_strategy_that_ships_is_run_below() -> None:
@@ -80,6 +81,17 @@ def test_fix_of_a_schema_writes_a_migration_that_runs_on_the_database(cli: Cli, 
     (folder / "schema.sql").write_text("CREATE TABLE users(name TEXT);")
     refused = cli("ask", "migrate", "schema.sql", "--workspace", "work")
     assert refused.code == 5 and "users.id (1 rows) [migrate.loss]" in refused.err
+
+
+@pytest.mark.sandbox
+def test_migrate_of_models_has_django_write_a_migration(cli: Cli, tmp_path: Path) -> None:
+    models = migrate_kit.project(tmp_path / "work") / "shop/models.py"
+    models.write_text(models.read_text() + "    color = models.CharField(default='red', max_length=9)\n")
+    seen = cli("ask", "migrate", "shop/models.py", "--workspace", "work", "--json").json
+    assert (seen["state"], seen["strategy"]) == ("succeeded", "migrate_django")
+    assert seen["intent"]["kind"] == "models"
+    assert [check["ok"] for check in seen["migrate_django"]["checks"]] == [True] * 6
+    assert cli("replay", "latest", "--json").json["equal"]
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import runpy
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli_kit import ROOT
+from migrate_kit import guest
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.patch import read_patch
 from spak.ports import PlanRequest, Search
-from spak.proposers.migrate import GUEST, SCHEMAS, Migrate
+from spak.proposers.migrate import SCHEMAS, Migrate
 from validator_calls import call
 
 OLD = """\
@@ -41,8 +40,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder, self.scratch = folder, folder.parent / "scratch"
         self.scratch.mkdir()
-        self.names = runpy.run_path(str(ROOT / GUEST))
-        exec((ROOT / SCHEMAS).read_text(), self.names["schemas"].__dict__)
+        self.names = guest()
 
     def database(self, *scripts: str, name: str = "app.db") -> Path:
         with sqlite3.connect(self.folder / name) as db:
@@ -165,7 +163,7 @@ def test_random_schemas_are_migrated_or_refused(world: World) -> None:
         return "\n".join(tables)
 
     counts: dict[str, int] = {}
-    for number in range(80):
+    for number in range(50):
         old, new, name = drawn(), drawn(), f"d{number}.db"
         path = world.database(old, name=name)
         with sqlite3.connect(path) as db:
@@ -185,7 +183,7 @@ def test_random_schemas_are_migrated_or_refused(world: World) -> None:
                 assert shapes(db) == shapes(built(old)), (old, new)
             db.close()
         path.unlink()
-    assert set(counts) <= {"", "migrate.loss", "migrate.rows", "migrate.unchanged"} and counts[""] >= 20, (
+    assert set(counts) <= {"", "migrate.loss", "migrate.rows", "migrate.unchanged"} and counts[""] >= 12, (
         counts
     )
 
@@ -342,7 +340,7 @@ def test_a_locked_database_and_its_journal_are_read_as_committed(world: World) -
     other.execute("ROLLBACK")
     other.close()
     kept = next(check["detail"] for check in found["checks"] if check["name"] == "kept")
-    assert kept == "6 rows of 2 tables"
+    assert kept == "6 rows of 2 tables, from app.db"
 
 
 # ---- the folder of migrations ----
@@ -377,7 +375,7 @@ def test_the_proposer_gives_a_patch_with_its_verdicts(world: World) -> None:
     (one,) = found.candidates
     assert one.tool == "apply_patch" and len(one.checks) == 5 and all(check["ok"] for check in one.checks)
     assert "ADD COLUMN mail TEXT" in one.args["patch"] and read_patch(one.args["patch"])
-    assert found.record == {"schema": "schema.sql", "from": "app.db", "changed": 1}
+    assert found.record == {**PLAN, "from": "app.db", "changed": 1}
     refused = searched(world.folder, schema="gone.sql").refusal
     assert refused is not None and refused["code"] == "migrate.schema" and refused["hint"]
 

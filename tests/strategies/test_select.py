@@ -13,7 +13,7 @@ from spak.datalog import PolicyError
 from spak.errors import BugError, UsageError
 from spak.lang import parse
 from spak.lang.check import examine
-from spak.strategies import KINDS, Choice, Selector, Situation, look, shipped
+from spak.strategies import KINDS, Choice, Selector, Situation, look, manage_of, shipped
 from spak.strategies.select import LAW
 from spak.strategies.shipped import strategy
 from spak.strategies.situation import UNKNOWN, situations
@@ -83,6 +83,20 @@ def test_to_fix_a_database_schema_is_a_migration_and_to_fix_a_file_is_not(
     assert choice.strategy.alias == "migration_generation_loop"
     assert 'target_kind("schema.sql", /schema)' in choice.proof.text()
     assert named(asked(selector, tmp_path, verb, "m0.py")) == ("tdd_repair" if verb == "fix" else "")
+
+
+@pytest.mark.parametrize("path", ["shop/models.py", "shop/models/item.py", "manage.py"])
+def test_to_migrate_the_models_of_a_django_project_is_a_migration_by_django(
+    selector: Selector, tmp_path: Path, path: str
+) -> None:
+    for name in ("manage.py", "test_a.py", path):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert named(asked(selector, tmp_path, "migrate", path)) == "migrate_django"
+    assert manage_of(tmp_path, path) == "manage.py"
+    assert named(asked(selector, tmp_path, "fix", path)) == "tdd_repair"
+    (tmp_path / "manage.py").unlink()
+    assert manage_of(tmp_path, path) == ""
 
 
 # ---- what nothing serves ----
@@ -185,8 +199,14 @@ def test_a_header_that_is_none(text: str) -> None:
 
 def test_every_spec_of_the_folder_is_a_strategy_or_started_by_its_command() -> None:
     specs = {file.stem for file in (ROOT / "specs/strategies").glob("*.spak")}
-    assert {one.name for one in shipped()} == specs - {"repair"}
-    assert {one.name for one in shipped()} == {"migrate", "project_init", "survey", "tdd_repair"}
+    assert {one.name for one in shipped()} == specs - {"repair", "repair_answered"}
+    assert {one.name for one in shipped()} == {
+        "migrate",
+        "migrate_django",
+        "project_init",
+        "survey",
+        "tdd_repair",
+    }
 
 
 def test_a_query_is_served_by_a_spec_that_only_reads(selector: Selector) -> None:

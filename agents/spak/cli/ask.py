@@ -95,7 +95,7 @@ def _run(
     held = session.begin(
         choice.strategy.file,
         common.runs_dir(runs_dir),
-        inputs=_inputs(choice.strategy.name, situation, target, template),
+        inputs=_inputs(choice.strategy.name, situation, target, template, folder),
         workspace=folder,
         seed=seed,
         labels={"strategy": choice.strategy.name, "intent": about["intent"]},
@@ -107,7 +107,7 @@ def _run(
         with progress(held, enabled=False):
             seen = held.advance(timeout)
         text = _answer(held) if situation.category == "query" and seen.state == "succeeded" else ""
-        proposer = "migrate" if choice.strategy.name == "migrate" else "repair"
+        proposer = choice.strategy.name if choice.strategy.name.startswith("migrate") else "repair"
         search = search_of(held, proposer)
     finally:
         held.close()
@@ -127,12 +127,16 @@ def _answer(held: Session) -> str:
     return str(expand(held.run.history.output, held.run.ledger.blobs))
 
 
-def _inputs(strategy: str, situation: Situation, target: str, template: str) -> dict[str, str]:
+def _inputs(strategy: str, situation: Situation, target: str, template: str, folder: Path) -> dict[str, str]:
     """The inputs of the strategy's spec. Raises: UsageError `usage.arguments` for an unknown name."""
+    from spak.strategies import manage_of
+
     if strategy == "survey":
         return {"folder": situation.target or "."}
     if strategy == "migrate":
         return {"schema": situation.target}
+    if strategy == "migrate_django":
+        return {"manage": manage_of(folder, situation.target)}
     if strategy == "project_init":
         return _project(situation.target if situation.kind == "missing" else "project", template)
     tests = situation.target if situation.kind == "test_file" else "."

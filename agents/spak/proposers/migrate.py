@@ -1,9 +1,9 @@
-"""The proposer `migrate`: the files of a database's migration, tried there and back on a copy with all rows.
+"""The proposers `migrate` and `migrate_django`: the files of a migration, tried on a copy with all rows.
 
-Takes a PlanRequest and the MeasureCall of its workspace; gives a call of `apply_patch` that adds `up.sql` and
-`down.sql`, with the verdicts of the trial, or a refusal with a code. What it does and does not accept:
-docs/strategies.md. SQLite runs in the sandbox, by sandbox/guest/migrate_guest.py; nothing is written, and the
-kernel judges the recorded verdicts once more.
+Takes a PlanRequest and the MeasureCall of its workspace; gives a call of `apply_patch` that adds the files
+(`up.sql` and `down.sql`, or what Django makes), with the verdicts of the trial, or a refusal with a code.
+What they do and do not accept: docs/strategies.md. SQLite and Django run in the sandbox, by
+sandbox/guest/migrate_guest.py; nothing is written, and the kernel judges the recorded verdicts once more.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from spak.ports import MIB, Candidate, Job, MeasureCall, PlanRequest, Search, To
 from spak.proposers.fitting import fit
 
 TOOL, CODE = "apply_patch", "migrate.options"
-GUEST, SCHEMAS = "sandbox/guest/migrate_guest.py", "sandbox/guest/migrate_schema.py"
+GUEST = "sandbox/guest/migrate_guest.py"
+SCHEMAS, DRIVER = "sandbox/guest/migrate_schema.py", "sandbox/guest/migrate_django.py"
 JOB_S, OUTPUT, FILE = 300, 8 * MIB, 256 * MIB
 
+_LOSE = parts.text(
+    "Tables and columns (`posts, users.email`) whose values may be lost.", 4096, default="", least=0
+)
 _SCHEMA = parts.members(
     ["schema"],
     schema=parts.path("The file of the wanted schema, in SQL of SQLite."),
@@ -35,13 +39,13 @@ _SCHEMA = parts.members(
         least=0,
     ),
     folder=parts.path("Where migrations are, each a folder with up.sql and down.sql.", "migrations"),
-    lose=parts.text(
-        "Tables and columns (`posts, users.email`) whose values may be lost.", 4096, default="", least=0
-    ),
+    lose=_LOSE,
 )
+_PROJECT = parts.members([], manage=parts.path("The manage.py of a Django project.", "manage.py"), lose=_LOSE)
 _HINTS = {
     "migrate.schema": "write the whole wanted schema: CREATE TABLE, INDEX, VIEW and TRIGGER",
     "migrate.database": "name a sound database of the folder with the input database",
+    "migrate.project": "mend the project first: manage.py check; the Python of spak needs what it imports",
     "migrate.history": "mend the migrations, which are run in order, or name a database",
     "migrate.unchanged": "change the schema first; nothing was changed",
     "migrate.loss": "keep them; where they may go, name them in the input lose",
@@ -52,22 +56,41 @@ _HINTS = {
 
 
 class Migrate:
-    """The proposer that writes a migration."""
+    """The proposer that writes a migration of plain SQL."""
 
     entry = NamedEntry("migrate", "writes the migration from a database to a schema", _SCHEMA)
 
     def search(self, request: PlanRequest, place: MeasureCall) -> Search:
         """One candidate, or a refusal. Raises: UsageError `migrate.options`; UnavailableError; RunError
         `migrate.incomplete`; Cancelled."""
-        given: dict[str, Any] = {"database": "", "folder": "migrations", "lose": "", **request.options}
-        fit(CODE, _SCHEMA, given)
-        found = _asked(place, given)
-        if "refusal" in found:
-            refusal = found["refusal"]
-            return Search((), {"schema": given["schema"]}, {**refusal, "hint": _HINTS[refusal["code"]]})
-        patch = make((path, None, text.encode()) for path, text in found["files"].items())
-        record = {"schema": given["schema"], "from": found["from"], "changed": len(found["changed"])}
-        return Search((Candidate(TOOL, {"patch": patch}, checks=found["checks"]),), record)
+        fit(CODE, _SCHEMA, request.options)
+        return _searched(
+            place, "sql", {"database": "", "folder": "migrations", "lose": "", **request.options}
+        )
+
+
+class MigrateDjango:
+    """The proposer that has Django write a migration."""
+
+    entry = NamedEntry("migrate_django", "has Django write the migration to its models", _PROJECT)
+
+    def search(self, request: PlanRequest, place: MeasureCall) -> Search:
+        """One candidate, or a refusal. Raises: as `Migrate.search`."""
+        fit(CODE, _PROJECT, request.options)
+        driver = data.path(DRIVER).read_text(encoding="utf-8")
+        return _searched(
+            place, "django", {"manage": "manage.py", "lose": "", **request.options}, driver=driver
+        )
+
+
+def _searched(place: MeasureCall, do: str, given: Mapping[str, Any], **texts: str) -> Search:
+    found = _asked(place, {**given, **texts, "do": do})
+    if "refusal" in found:
+        refusal = found["refusal"]
+        return Search((), given, {**refusal, "hint": _HINTS[refusal["code"]]})
+    patch = make((path, None, text.encode()) for path, text in found["files"].items())
+    record = {**given, "from": found["from"], "changed": len(found["changed"])}
+    return Search((Candidate(TOOL, {"patch": patch}, checks=found["checks"]),), record)
 
 
 def _asked(call: MeasureCall, plan: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,4 +127,4 @@ def _asked(call: MeasureCall, plan: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-__all__ = ["Migrate"]
+__all__ = ["Migrate", "MigrateDjango"]

@@ -5,9 +5,9 @@
 here runs a spec. Source: seed 004 section 3.1; docs/strategies.md.
 """
 
-from spak.strategies.folder import look
+from spak.strategies.folder import look, manage_of
 from spak.strategies.select import Choice, Selector
 from spak.strategies.shipped import Strategy, shipped
 from spak.strategies.situation import KINDS, Situation
 
-__all__ = ["KINDS", "Choice", "Selector", "Situation", "Strategy", "look", "shipped"]
+__all__ = ["KINDS", "Choice", "Selector", "Situation", "Strategy", "look", "manage_of", "shipped"]

@@ -17,7 +17,7 @@ from spak.world import scan
 from spak.world.languages import language_of
 
 MOST, DEPTH = 200_000, 64
-SCHEMAS = (".sql",)
+SCHEMAS, MANAGE = (".sql",), "manage.py"
 
 
 def look(folder: Path, verb: str, category: str, target: str) -> Situation:
@@ -38,7 +38,7 @@ def look(folder: Path, verb: str, category: str, target: str) -> Situation:
         if entry.path.isprintable() and (folder / entry.path).is_file():  # neither a pipe nor an odd name
             tests = entry.path
     where, kind = _kind(folder, path)
-    named = where if kind in ("test_file", "source_file") else ""
+    named = where if kind in ("test_file", "source_file", "models") else ""
     rows = [
         _row(folder, name) for name in dict.fromkeys((named, "" if kind == "test_file" else tests)) if name
     ]
@@ -64,7 +64,18 @@ def _kind(folder: Path, target: str) -> tuple[str, str]:
         return inside, "schema"
     if not language_of(found.name):
         return inside, "other_file"
-    return inside, "test_file" if scan.is_test(inside) else "source_file"
+    if scan.is_test(inside):
+        return inside, "test_file"
+    return inside, "models" if manage_of(folder, inside) else "source_file"
+
+
+def manage_of(folder: Path, path: str) -> str:
+    """The manage.py of the Django project that a file belongs to as its models; empty of other files."""
+    file = Path(path)
+    if file.name not in ("models.py", MANAGE) and not (file.suffix == ".py" and file.parent.name == "models"):
+        return ""
+    found = (parent / MANAGE for parent in file.parents if (folder / parent / MANAGE).is_file())
+    return next(found, Path()).as_posix().removeprefix(".")
 
 
 def _row(folder: Path, path: str) -> File:

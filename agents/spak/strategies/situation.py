@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from spak.datalog.values import Fact, Name
 
 ID = "request"
-KINDS = ("test_file", "source_file", "schema", "other_file", "folder", "missing", "none")
+KINDS = ("test_file", "source_file", "models", "schema", "other_file", "folder", "missing", "none")
 """What a target can be: files by what they hold, a folder, a path that does not exist, nothing named."""
-FILES = ("test_file", "source_file", "schema", "other_file")
+FILES = ("test_file", "source_file", "models", "schema", "other_file")
 UNKNOWN = "unknown"
 """The verb of a request whose first word is no verb."""
 CERTAIN = 1000
@@ -76,7 +76,7 @@ def situations(verbs: Iterable[tuple[str, str]], numbers: Iterable[int]) -> Iter
                 if kind == "test_file":
                     yield replace(made, target=test.path, files=(test,))
                     continue
-                own = (source,) if kind == "source_file" else ()
+                own = (source,) if kind in ("source_file", "models") else ()
                 yield replace(made, files=own)
                 if count > (kind in FILES):
                     yield replace(made, files=(*own, test))

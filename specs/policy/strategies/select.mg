@@ -88,6 +88,9 @@ unmet("the folder has files: a project is begun in an empty one") :-
 strategy(/migrate) :-
     certain(),
     fits(/migrate).
+strategy(/migrate_django) :-
+    certain(),
+    fits(/migrate_django).
 
 # ---- Why there is none. ----------------------------------------------------------------------------------------
 
