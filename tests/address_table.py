@@ -73,6 +73,8 @@ TEAM_ROUTES = {
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
     "spak-source-code": Route(VIEWER, args=SOURCE),
     "spak-source-code-read": Route(VIEWER, "post", {}, SOURCE),
+    "spak-run-code": Route(VIEWER, args=RUN),
+    "spak-run-code-read": Route(VIEWER, "post", {}, RUN),
     "spak-folder-do": Route(ADMIN, "post", {"do": "set", "branch": "main"}, SOURCE),
     "spak-problem-list": Route(VIEWER),
     "spak-problem-save": Route(EDITOR, "post", {"name": "problems/b.py", "text": "x = 1"}),

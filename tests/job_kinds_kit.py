@@ -40,7 +40,7 @@ from spakweb.work.reviews import checks, merge_queue
 from spakweb.work.reviews.protection import protect
 from spakweb.work.reviews.rules import CHECKS
 from spakweb.work.sources import actions as sources
-from spakweb.work.sources import branches, reading
+from spakweb.work.sources import branches, reading, run_reading
 from spakweb.work.specs import problem_files
 from spakweb.work.suites import actions as suites
 from spakweb.work.suites import judging
@@ -137,6 +137,16 @@ def read(cast: Any, patch: pytest.MonkeyPatch) -> Work:
     return Work(str(made.pk), Source.objects.filter(code="k").count)
 
 
+def read_run(cast: Any, patch: pytest.MonkeyPatch) -> Work:
+    run = begun(cast.team, cast.spec.head, "r-1", state=State.SUCCEEDED, ended_at=clock.now())
+    patch.setattr(run_reading.files, "roots", lambda run: ("r", "r"))
+    patch.setattr(run_reading, "_lay_out", lambda run, folder: None)
+    patch.setattr(run_reading.code_index, "keep_of_run", lambda run, root, make: "b")
+    run_reading.ask(cast["vera"], run)
+    done = Job.objects.filter(kind=run_reading.READ, result__root="r")
+    return Work(run.key, done.count)
+
+
 def patched(cast: Any) -> Patch:
     text = cast.spec.head.text.replace('path: "."', 'path: "tests"')
     return reviews.propose(cast["bob"], cast.spec, text, 1, "A change")
@@ -176,6 +186,7 @@ MADE: dict[str, Callable[[Any, pytest.MonkeyPatch], Work]] = {
     SYNC: folder,
     branches.PUSH: push,
     reading.READ: read,
+    run_reading.READ: read_run,
     checks.CHECK: check,
     merge_queue.ADVANCE: merge,
     STEP: campaign,

@@ -96,6 +96,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-run-list": (f"{TEAM}/runs/",),
     "spak-run-compare": (f"{TEAM}/runs/compare/?one={{run}}&two={{run}}",),
     "spak-run": (f"{TEAM}/runs/{{run}}/",),
+    "spak-run-code": (f"{TEAM}/runs/{{run}}/code/",),
     "spak-run-record": (f"{TEAM}/runs/{{run}}/r/1/",),
     "spak-run-fork": (f"{TEAM}/runs/{{run}}/fork/",),
     "spak-run-new": (f"{SPEC}/run/",),

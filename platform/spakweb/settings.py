@@ -284,6 +284,7 @@ JOBS = (
     "spakweb.work.folders.steps.KIND",
     "spakweb.work.sources.branches.KIND",
     "spakweb.work.sources.reading.KIND",
+    "spakweb.work.sources.run_reading.KIND",
     "spakweb.work.reviews.checks.KIND",
     "spakweb.work.reviews.queue_steps.KIND",
     "spakweb.work.campaigns.steps.KIND",

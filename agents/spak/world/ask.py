@@ -83,14 +83,14 @@ class Reach(NamedTuple):
 class Model:
     """The model of one folder, as it was when it was made: edges that were read once are kept."""
 
-    def __init__(self, store: Store, root: Path, *, frozen: bool = False) -> None:
-        """`frozen`: the folder was a copy that cannot change, and may be gone; no file of it is stale.
+    def __init__(self, store: Store, root: Path, *, stale: int | None = None) -> None:
+        """`stale`: how many files changed since, for a folder that was a copy and may be gone; None: look.
 
         Raises: UsageError `world.missing` where the folder was never indexed.
         """
         self.store = store
         self.root = root.resolve()
-        self.frozen = frozen
+        self.known_stale = stale
         self.tree = store.tree(self.root)
         if not self.tree:
             raise UsageError("world.missing", f"{root} has no index", "spak world index makes one")
@@ -107,13 +107,15 @@ class Model:
         known = {row[0]: row for row in rows}
         return Covers(
             indexed=sum(1 for row in rows if not row[5]),
-            stale=0 if self.frozen else self._stale({path: row[1:5] for path, row in known.items()}),
+            stale=self._stale({path: row[1:5] for path, row in known.items()}),
             unresolved=unresolved,
             unparsed=sum(1 for row in rows if row[6]),
             unknown=sum(1 for row in rows if row[5]),
         )
 
     def _stale(self, known: Mapping[str, scan.Stamp]) -> int:
+        if self.known_stale is not None:
+            return self.known_stale
         here = {item.path: item.stamp for item in scan.files(self.root)}
         changed = sum(1 for path, stamp in here.items() if known.get(path) != stamp)
         return changed + len(known.keys() - here.keys())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from urllib.parse import quote
 import pytest
 
 from jobs_kit import worked
+from run_rows_kit import begun
 from sources_kit import Repository
 from spakweb.store.jobs.models import Job
+from spakweb.store.ledger.workspaces import folder_of
+from spakweb.store.runs.models import Run
 from spakweb.store.sources import code_index
 from spakweb.store.sources.models import Source
-from spakweb.work.sources import actions, reading
+from spakweb.work.runs import files
+from spakweb.work.sources import actions, reading, run_reading
 
 HERE = "/t/kernel-tuners/sources/s/app/"
 CART = b"""class Cart:
@@ -199,7 +204,7 @@ def test_a_host_that_shares_no_disk_gets_a_copy(cast: Any, read: Read, settings:
 
 
 def test_a_worker_reads_the_ref_and_what_it_moved_to(
-    cast: Any, source: Source, repository: Repository
+    cast: Any, source: Source, repository: Repository, settings: Any
 ) -> None:
     first = repository.commit(FILES)
     bob = cast.client("bob")
@@ -226,7 +231,7 @@ def test_a_worker_reads_the_ref_and_what_it_moved_to(
     shown = page(cast, "cart.py#Cart.total")
     assert second[:12] in shown and "Cart.buy" in shown and "Cart.pay" not in shown
     source.refresh_from_db()
-    kept = [path.name for path in (Path(code_index._top())).iterdir()]
+    kept = [path.name for path in (settings.DATA_DIR / "code").iterdir()]
     assert kept == [source.code]
 
 
@@ -245,3 +250,54 @@ def test_what_cannot_be_read_is_said_and_what_was_read_stays(
     worked(reading.READ)
     shown = page(cast, "cart.py#Cart.total")
     assert "world.too_large" in shown and first[:12] in shown and "Cart.pay" in shown
+
+
+WRITES = """\
+task Change {
+  step add: tool.write_file { path: "extra.py" content: "from mail import receipt" }
+  success: file_contains("extra.py", "receipt")
+}
+"""
+
+
+def test_the_code_of_a_run_and_what_changed_since(
+    cast: Any,
+    source: Source,
+    repository: Repository,
+    run_from: Callable[..., Run],
+    settings: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repository.commit(FILES)
+    run = run_from(text=WRITES)
+    here = f"/t/kernel-tuners/runs/{run.key}/code/"
+    vera = cast.client("vera")
+    assert f'href="{here}"' in vera.get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    assert "The code was not read yet" in vera.get(here).content.decode()
+    assert [cast.client("charlie").get(here).status_code, vera.post(f"{here}read/").status_code] == [404, 302]
+    assert "A worker is reading the code" in vera.get(here).content.decode()
+    before, _ = files.roots(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "roots", lambda run: (before, before))
+        assert worked(run_reading.READ) == [run.key]
+    asked = {"q": "cart.py#Cart.total"}
+    shown = html.unescape(vera.get(here, asked).content.decode())
+    assert "Covers 3 files: 1 stale" in shown and "1 source file changed since the code was read" in shown
+    assert "receipt through others mail.py:5 Cart.pay /type" in rows(shown)
+
+    settings.STORAGE = "database"
+    vera.post(f"{here}read/")
+    worked(run_reading.READ)
+    shown = vera.get(here, asked).content.decode()
+    assert "Covers 4 files: 0 stale" in shown and "changed since" not in shown
+    kept = folder_of(run.key) / "code"
+    assert len(list(kept.iterdir())) == 1, "the earlier reading is gone"
+    shutil.rmtree(kept)
+    assert "Covers 4 files" in vera.get(here, asked).content.decode(), "a copy came from the run's blobs"
+
+
+def test_a_run_without_files(cast: Any) -> None:
+    run = begun(cast.team, cast.spec.head, "r-1")
+    shown = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/code/").content.decode()
+    assert "There are no files yet" in shown and "Read the code" not in shown

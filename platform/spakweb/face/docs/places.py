@@ -67,6 +67,7 @@ SECTIONS = {
     "spak-source-list": "sources",
     "spak-source": "sources#specs-in-a-folder",
     "spak-source-code": "world#in-the-browser",
+    "spak-run-code": "world#in-the-browser",
     "spak-oidc-list": "ci#without-a-secret",
     "spak-explorer": "ci#addresses",
 }

@@ -1,20 +1,23 @@
-"""The page *Code* of a source: what its code defines, what depends on a symbol, and why."""
+"""The page *Code* of a source and of a run: what is defined where, what depends on a symbol, and why."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from spakweb.face.runs.views import find_run
 from spakweb.face.sources import code_page
 from spakweb.face.sources.views import find_source
 from spakweb.ground.unsafe_text import revealing
+from spakweb.store.jobs.models import Job
 from spakweb.store.sources import code_index
-from spakweb.store.sources.models import Source
-from spakweb.work.sources import reading
+from spakweb.work.sources import reading, run_reading
 
 LONGEST = 500
 """Characters of a question that are read."""
@@ -25,30 +28,78 @@ LONGEST = 500
 def code(request: HttpRequest, team: str, source: str) -> HttpResponse:
     """One symbol of a source's code, or what matters most of it; before it was read, the button for that."""
     found = find_source(request, team, source)
-    words = request.GET.get("q", "").strip()[:LONGEST]
-    job = reading.job_of(found)
-    context: dict[str, Any] = {
+    names = {"team": team, "source": found.name}
+    context = {
         "team": found.team,
         "section": "automation",
-        "source": found,
-        "words": words,
-        "reading": job is not None and job.wanted_at is not None,
-        "error": job.error if job is not None else "",
-        "known": bool(found.code),
+        "name": found.name,
+        "crumbs": [
+            ("Automation", reverse("spak-schedule-list", args=(team,))),
+            ("Sources", reverse("spak-source-list", args=(team,))),
+            (found.name, reverse("spak-source", kwargs=names)),
+        ],
+        "here": reverse("spak-source-code", kwargs=names),
+        "read": reverse("spak-source-code-read", kwargs=names),
+        "of": f"{found.code_ref} {found.code_commit[:12]}",
+        "at": found.code_at,
     }
-    if request.headers.get("HX-Request"):  # the page asks whether the worker is done
-        return render(request, "sources/code.html", context | {"asked": True})
-    with code_index.opened(found.code) as model:
-        context["known"] = model is not None
-        if model is not None:
-            text = partial(code_index.text, found.code)
-            context |= code_page.shown(model, words, text)
-    return render(request, "sources/code.html", context)
+    return _page(request, context, reading.job_of(found), code_index.of_source(found))
 
 
 @require_POST
 def read(request: HttpRequest, team: str, source: str) -> HttpResponse:
-    """Have the code read by a worker."""
-    found: Source = find_source(request, team, source)
-    reading.ask(request.user, found)
+    """Have the code of a source read by a worker."""
+    reading.ask(request.user, find_source(request, team, source))
     return redirect("spak-source-code", team=team, source=source)
+
+
+@revealing
+@require_safe
+def run_code(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """The same of the files that a run has now, or had when they were read."""
+    found = find_run(request, team, run)
+    job = run_reading.job_of(found)
+    folder, stale = run_reading.folder_of(found, job)
+    names = {"team": team, "run": found.key}
+    context = {
+        "team": found.team,
+        "section": "runs",
+        "name": found.name,
+        "crumbs": [
+            ("Runs", reverse("spak-run-list", args=(team,))),
+            (found.name, reverse("spak-run", kwargs=names)),
+        ],
+        "here": reverse("spak-run-code", kwargs=names),
+        "read": reverse("spak-run-code-read", kwargs=names),
+        "of": f"run {found.key}",
+        "at": job.done_at if job is not None else None,
+        "stale": stale,
+        "no_files": not run_reading.has_files(found),
+    }
+    return _page(request, context, job, folder, stale)
+
+
+@require_POST
+def run_read(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Have the code of a run read by a worker."""
+    run_reading.ask(request.user, find_run(request, team, run))
+    return redirect("spak-run-code", team=team, run=run)
+
+
+def _page(
+    request: HttpRequest, context: dict[str, Any], job: Job | None, folder: Path | None, stale: int = 0
+) -> HttpResponse:
+    words = request.GET.get("q", "").strip()[:LONGEST]
+    context |= {
+        "words": words,
+        "reading": job is not None and job.wanted_at is not None,
+        "error": job.error if job is not None else "",
+        "known": folder is not None,
+    }
+    if request.headers.get("HX-Request"):  # the page asks whether the worker is done
+        return render(request, "sources/code.html", context | {"asked": True})
+    with code_index.opened(folder, stale) as model:
+        context["known"] = model is not None
+        if model is not None and folder is not None:
+            context |= code_page.shown(model, words, partial(code_index.text, folder))
+    return render(request, "sources/code.html", context)

@@ -1,11 +1,12 @@
-"""The model of a source's code at one commit: an index (`spak.world`) and the texts of its files.
+"""Models of code as it was read at one time: of a source at a commit, of a run's workspace at a root.
 
-    DATA_DIR/code/KEY/index.sqlite   facts and edges
-    DATA_DIR/code/KEY/files.zip      the source files that were parsed, without files of secrets
+    index.sqlite   facts and edges (`spak.world`)
+    files.zip      the source files that were parsed, without files of secrets
 
-Takes and gives a key, which one reading has to itself: what it names never changes. No page opens a file of
-a repository: a text is an entry of the archive, by the path that the index has. Both are a cache: where they
-are gone, the code is read again. Where hosts share no disk, a copy travels through Django's storage.
+They are in a folder that one reading has to itself, and never change: `DATA_DIR/code/KEY` for a source,
+`code/ROOT` in the folder of a run. No page opens a file of a repository: a text is an entry of the archive,
+by the path that the index has. All of it is a cache: where it is gone, the code is read again. Where hosts
+share no disk, a copy travels through Django's storage; that of a run is one of its blobs.
 """
 
 from __future__ import annotations
@@ -23,66 +24,113 @@ from pathlib import Path
 from django.conf import settings
 from django.core.files.storage import default_storage
 
-from spak.errors import UsageError
+from spak.errors import LedgerError
 from spak.world.ask import Model
 from spak.world.store import Store
 from spakweb.store.ledger import stored_files
+from spakweb.store.ledger.blobs import StoredBlobs, unleased
+from spakweb.store.ledger.workspaces import folder_of
+from spakweb.store.runs.models import Run
 from spakweb.store.sources.models import Source
 
 FOLDER, INDEX, FILES = "code", "index.sqlite", "files.zip"
 MADE = ".made-"
 """What the name of a folder begins with that is not whole yet."""
 OLD_S = 86_400
+Make = Callable[[Path], None]
+"""Writes an index and texts into an empty folder."""
 
 
-def keep(make: Callable[[Path], None]) -> str:
-    """Keep what `make` writes into an empty folder, whole or not at all; gives its key. Raises: OSError, and
-    what `make` raises."""
+# of a source
+
+
+def keep(make: Make) -> str:
+    """Keep a reading of a source, whole or not at all; gives its key. Raises: OSError, what `make` raises."""
     key = secrets.token_hex(16)
-    with _making() as folder:
-        make(folder)
-        if settings.STORAGE == "database":
-            stored_files.keep(_stored(key), [_packed(folder)])
-        folder.rename(_folder(key))
+    _make(_of_key(key), make)
+    if _travels():
+        stored_files.keep(_stored(key), [_packed(_of_key(key))])
     return key
 
 
 def remove(key: str) -> None:
-    """Idempotent."""
+    """Remove a reading of a source. Idempotent."""
     if key:
-        shutil.rmtree(_folder(key), ignore_errors=True)
-        if settings.STORAGE == "database":
+        shutil.rmtree(_of_key(key), ignore_errors=True)
+        if _travels():
             default_storage.delete(_stored(key))
 
 
+def of_source(source: Source) -> Path | None:
+    """The folder of what was last read of a source, on this host; None where there is none."""
+    if not source.code:
+        return None
+
+    def brought() -> bytes | None:
+        try:
+            with default_storage.open(_stored(source.code)) as file:
+                data: bytes = file.read()
+        except FileNotFoundError:
+            return None
+        return data
+
+    return _here(_of_key(source.code), brought)
+
+
 def tidy() -> None:
-    """Remove what is over a day old and belongs to no source: what dead processes and other hosts left."""
+    """Remove readings over a day old that no source has: what dead processes and other hosts left."""
     kept = set(Source.objects.exclude(code="").values_list("code", flat=True))
-    for path in _top().iterdir():
+    for path in (Path(settings.DATA_DIR) / FOLDER).glob("*"):
         if path.name not in kept and path.stat().st_mtime < time.time() - OLD_S:
             shutil.rmtree(path, ignore_errors=True)
 
 
+# of a run
+
+
+def keep_of_run(run: Run, root: str, make: Make) -> str:
+    """Keep a reading of a run's files at a root in the place of earlier ones; gives the blob of its copy,
+    empty where hosts share a disk. Raises: OSError, LedgerError, and what `make` raises."""
+    folder = folder_of(run.key) / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    _make(folder / root, make)
+    return unleased(run.pk).put(_packed(folder / root)) if _travels() else ""
+
+
+def of_run(run: Run, root: str, blob: str) -> Path | None:
+    """The folder of a reading of a run on this host; None where there is none."""
+    if not root:
+        return None
+
+    def brought() -> bytes | None:
+        try:
+            return StoredBlobs(run.pk).get(blob)
+        except LedgerError:
+            return None
+
+    return _here(folder_of(run.key) / FOLDER / root, brought)
+
+
+# of both
+
+
 @contextmanager
-def opened(key: str) -> Iterator[Model | None]:
-    """The model of a reading; None where it is gone, or of another version. Raises: UsageError `world.*`."""
-    folder = _here(key)
+def opened(folder: Path | None, stale: int = 0) -> Iterator[Model | None]:
+    """The model of a reading; None where it is gone, or of another version. `stale`: how many files have
+    changed since. Raises: UsageError `world.*`."""
     if folder is None:
         yield None
         return
     store = Store(folder / INDEX)
     try:
         trees = store.rows("SELECT root FROM tree")
-        yield Model(store, Path(trees[0][0]), frozen=True) if trees else None
+        yield Model(store, Path(trees[0][0]), stale=stale) if trees else None
     finally:
         store.close()
 
 
-def text(key: str, path: str) -> str | None:
+def text(folder: Path, path: str) -> str | None:
     """The text of a file; None where it has none that may be shown."""
-    folder = _here(key)
-    if folder is None:
-        return None
     try:
         with zipfile.ZipFile(folder / FILES) as archive:
             return archive.read(path).decode("utf-8", "replace")
@@ -90,38 +138,35 @@ def text(key: str, path: str) -> str | None:
         return None
 
 
-def _here(key: str) -> Path | None:
-    """The folder of a reading on this host, brought from where another host has put it."""
-    if not key:
-        return None
-    folder = _folder(key)
+def _here(folder: Path, brought: Callable[[], bytes | None]) -> Path | None:
+    """A folder, brought from where another host has put it if it is not on this one."""
     if folder.is_dir():
         return folder
-    if settings.STORAGE != "database":
+    data = brought() if _travels() else None
+    if data is None:
         return None
-    try:
-        with default_storage.open(_stored(key)) as file:
-            data = file.read()
-    except FileNotFoundError:
-        return None
-    with _making() as made, zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for name in (INDEX, FILES):
-            (made / name).write_bytes(archive.read(name))
-        try:
-            made.rename(folder)
-        except OSError as error:  # another request was faster
-            if not folder.is_dir():
-                raise UsageError("world.store", f"{folder}: {error.strerror}", "make room") from error
+
+    def lay_out(made: Path) -> None:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in (INDEX, FILES):
+                (made / name).write_bytes(archive.read(name))
+
+    _make(folder, lay_out)
     return folder
 
 
-@contextmanager
-def _making() -> Iterator[Path]:
-    top = _top()
-    with tempfile.TemporaryDirectory(dir=top, prefix=MADE) as place:
-        folder = Path(place) / "whole"
-        folder.mkdir(mode=0o700)
-        yield folder
+def _make(folder: Path, make: Make) -> None:
+    """Make a folder whole or not at all; where another process was faster its own stays."""
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=MADE) as place:
+        whole = Path(place) / "whole"
+        whole.mkdir(mode=0o700)
+        make(whole)
+        try:
+            whole.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
 
 
 def _packed(folder: Path) -> bytes:
@@ -132,14 +177,12 @@ def _packed(folder: Path) -> bytes:
     return held.getvalue()
 
 
-def _top() -> Path:
-    top = Path(settings.DATA_DIR) / FOLDER
-    top.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return top
+def _travels() -> bool:
+    return bool(settings.STORAGE == "database")
 
 
-def _folder(key: str) -> Path:
-    return _top() / key
+def _of_key(key: str) -> Path:
+    return Path(settings.DATA_DIR) / FOLDER / key
 
 
 def _stored(key: str) -> str:

@@ -87,6 +87,17 @@ def roots(run: Run) -> tuple[str, str]:
     return before, now if isinstance(now, str) and now else before
 
 
+def changed_since(run: Run, root: str) -> list[str] | None:
+    """The paths that differ between an earlier workspace of the run and its workspace now; None where the
+    earlier one is not known. Raises: as `files_of`."""
+    now = roots(run)[1]
+    if root == now:
+        return []
+    if not store_of(run).knows(root):
+        return None
+    return [file.path for file in _listed(run.key, root, now) if file.state]
+
+
 def find(run: Run, path: str) -> RunFile | None:
     """The file of that path, if there is one that may be read."""
     return next((file for file in files_of(run) if file.path == path and file.readable), None)

@@ -83,7 +83,7 @@ def _read(source: Source, hold: Hold) -> tuple[fetching.Found, str]:
         git = git_of(source, folder / "git", hold.keep)
         wanted = [refs.usual(source.patterns)]
         found = fetching.find(git, wanted)
-        if found.commit == source.code_commit and _is_whole(source.code):
+        if found.commit == source.code_commit and is_whole(code_index.of_source(source)):
             return found, source.code
         found = fetching.fetch(git, wanted, found)
         files = folder / "files"
@@ -92,8 +92,9 @@ def _read(source: Source, hold: Hold) -> tuple[fetching.Found, str]:
         return found, code_index.keep(lambda made: index(files, made))
 
 
-def _is_whole(key: str) -> bool:
-    with code_index.opened(key) as model:
+def is_whole(folder: Path | None) -> bool:
+    """Whether a reading is there, and of this version."""
+    with code_index.opened(folder) as model:
         return model is not None
 
 
@@ -108,11 +109,7 @@ def _lay_out(source: Source, git: Git, commit: str, files: Path) -> None:
 def index(files: Path, made: Path) -> None:
     """Write the index of a folder, and the texts that pages may show. Raises: UsageError `world.*`."""
     known = list(scan.files(files))
-    if sum(item.stamp[0] for item in known) > MOST_BYTES:
-        most = f"{MOST_BYTES >> 20} MiB"
-        raise UsageError(
-            "world.too_large", f"the folder has more than {most} of source files", "use spak world"
-        )
+    require_small(sum(item.stamp[0] for item in known))
     store = Store(made / code_index.INDEX)
     try:
         update(store, files)
@@ -123,6 +120,15 @@ def index(files: Path, made: Path) -> None:
             data, reason = scan.read(files, item)
             if not reason and not which.secret(item.path):
                 archive.writestr(item.path, data)
+
+
+def require_small(size_bytes: int) -> None:
+    """Raises: UsageError `world.too_large`."""
+    if size_bytes > MOST_BYTES:
+        most = f"{MOST_BYTES >> 20} MiB"
+        raise UsageError(
+            "world.too_large", f"the folder has more than {most} of source files", "use spak world"
+        )
 
 
 @receiver(post_delete, sender=Source, dispatch_uid="sources.code_deleted")
