@@ -41,8 +41,8 @@ PLATFORM_CODES = [
 """The codes that an entry of docs/platform.md is about."""
 
 FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
-NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start", "run.approve", "run.branch",
-                       "telemetry.send", "telemetry.sweep"})  # fmt: skip
+NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start", "run.view", "run.approve",
+                       "run.branch", "telemetry.send", "telemetry.sweep"})  # fmt: skip
 TAIL = "\0"
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*")
 
