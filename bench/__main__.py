@@ -36,7 +36,14 @@ from bench import sizes
 HERE = Path(__file__).resolve().parent
 MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-ON_REQUEST = {"fuzz": 3600.0, "links": 7200.0, "peers": 7200.0, "repair": 7200.0, "strategies": 7200.0}
+ON_REQUEST = {
+    "fuzz": 3600.0,
+    "links": 7200.0,
+    "rename": 7200.0,
+    "peers": 7200.0,
+    "repair": 7200.0,
+    "strategies": 7200.0,
+}
 """Modules that run only when named, as they install packages or are long, and seconds each may take."""
 LONGER = {"harm": 3600.0, "outer": 3600.0}
 """Seconds of modules that run with all and take longer than the others."""

@@ -1,4 +1,4 @@
-"""`spak world index|symbols|impact|tests|map|why|search`: questions about a folder of code."""
+"""`spak world index|symbols|impact|tests|map|why|search|rename`: questions about a folder of code."""
 
 from __future__ import annotations
 
@@ -255,6 +255,42 @@ def search_command(pattern: str, where: str, language: str, folder: Path, as_jso
         more = ", and there are more" if found.cut else ""
         common.say(f"{len(found.matches)} matches in {found.files} files{more}; {found.unknown} not parsed")
     return 0 if found.matches else 1
+
+
+@command.command("rename")
+@click.argument("target", metavar="PATH#SYMBOL|NAME")
+@click.argument("name", metavar="NEW")
+@click.option("--leave", is_flag=True, help="Leave places that name it and could not be followed.")
+@_folder
+@common.json_option
+def rename_command(target: str, name: str, leave: bool, folder: Path, as_json: bool) -> int:
+    """Print the patch that gives TARGET another name in all files: exactly the same program, or a refusal.
+
+    Nothing is written: `spak world rename cart.py#pay settle | git apply`."""
+    from spak.patch.make import make
+    from spak.world.rename import rename
+
+    with _model(folder) as (model, _):
+        found = rename(model, model.target(target)[0], name, leave)
+        covers = model.covers()
+    patch = make(
+        [(path, before, after) for path, (before, after) in sorted(found.files.items())], hashed=False
+    )
+    if as_json:
+        strings = [{"path": path, "line": line} for path, line in found.strings]
+        common.emit(
+            {
+                "files": sorted(found.files), "places": found.places, "strings": strings, "patch": patch,
+                "covers": covers.to_json(),
+            }
+        )  # fmt: skip
+        return 0
+    common.out(patch.removesuffix("\n"))
+    for path, line in found.strings[:20]:
+        common.say(f"may: {path}:{line}  a string is the old name")
+    common.say(f"{found.places} places in {len(found.files)} files; next: git apply")
+    _covers(covers)
+    return 0
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A unified diff of files before and after, which `spak.patch.apply` turns back into exactly these files.
 
-Each file names the hash of its content before, so that the patch fits nothing else.
+Each file names the hash of its content before, so that the patch fits nothing else; without that line git
+takes the patch too.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ Edit = tuple[str, bytes | None, bytes | None]
 """A path with the content before and after; None where there is no such file."""
 
 
-def make(edits: Iterable[Edit]) -> str:
+def make(edits: Iterable[Edit], hashed: bool = True) -> str:
     """The patch of all edits that change something; empty when none does. Contents are UTF-8."""
-    return "".join("".join(_file(*edit)) for edit in edits if edit[1] != edit[2])
+    return "".join("".join(_file(*edit, hashed)) for edit in edits if edit[1] != edit[2])
 
 
-def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+def _file(path: str, before: bytes | None, after: bytes | None, hashed: bool) -> Iterator[str]:
     old, new = lines_of(before or b""), lines_of(after or b"")
     yield f"diff --git {_name('a/' + path)} {_name('b/' + path)}\n"
     if before is None or after is None:
@@ -29,7 +30,7 @@ def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]
     if old or new:
         yield f"--- {_name('a/' + path) if before is not None else '/dev/null'}\n"
         yield f"+++ {_name('b/' + path) if after is not None else '/dev/null'}\n"
-    if before is not None:
+    if before is not None and hashed:
         yield f"before-hash sha256:{canon.digest(before)}\n"
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]

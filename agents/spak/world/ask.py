@@ -11,12 +11,14 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
 from spak.errors import UsageError
 from spak.world import scan
+from spak.world.facts import Face
 from spak.world.index import symbol_id
 from spak.world.link import link
 from spak.world.modules import Modules
@@ -331,11 +333,8 @@ class Model:
         """The places of files whose meaning only a run reveals (`getattr`, `exec`): caller, what, line."""
         found = []
         for path in paths:
-            row = self.store.rows(
-                "SELECT body FROM content JOIN file ON content.id = content WHERE tree = ? AND path = ?",
-                [self.tree, path],
-            )
-            for caller, what, line in orjson.loads(row[0][0])["dynamic"] if row else ():
+            body = self.facts("body", path)
+            for caller, what, line in body["dynamic"] if body else ():
                 found.append((symbol_id(path, caller), what, line))
         return sorted(found)
 
@@ -346,23 +345,38 @@ class Model:
 
     def replayed(self, caller: str, callee: str) -> list[tuple[str, str, tuple[int, ...]]]:
         """The edges between two symbols, made anew from the facts alone: how, role, lines."""
-        rows = self.store.rows("SELECT path, content FROM file WHERE tree = ? AND content != 0", [self.tree])
-        contents = dict(rows)
         path = _path(caller)
-        if path not in contents:
-            return []
-
-        def load(column: str, where: str) -> Any:
-            content = contents.get(where)
-            row = content and self.store.rows(f"SELECT {column} FROM content WHERE id = ?", [content])
-            return orjson.loads(row[0][0]) if row else None
-
-        links = link(path, load("body", path), Resolver(lambda where: load("face", where), Modules(contents)))
+        body = self.facts("body", path)
         return [
             (how, role, lines)
-            for own, where, qual, how, role, lines in links.edges
+            for own, where, qual, how, role, lines in (
+                link(path, body, self.resolver()).edges if body else ()
+            )
             if symbol_id(path, own) == caller and symbol_id(where, qual) == callee
         ]
+
+    def facts(self, part: str, path: str) -> Any:
+        """`face` or `body` of a file (spak.world.facts), None where it has none."""
+        row = self.store.rows(
+            f"SELECT {part} FROM content JOIN file ON content.id = content WHERE tree = ? AND path = ?",
+            [self.tree, path],
+        )
+        return orjson.loads(row[0][0]) if row else None
+
+    def dependents(self, paths: Iterable[str]) -> set[str]:
+        """The files whose links look at one of these files."""
+        sql = (
+            "SELECT DISTINCT user.path FROM dep JOIN file user ON user.id = dep.file"
+            f" JOIN file ON file.id = target WHERE file.tree = {self.tree} AND file.path IN ({{}})"
+        )
+        return {row[0] for row in self._some(sql, sorted(paths))}
+
+    def resolver(self, changed: Mapping[str, Face] = MappingProxyType({})) -> Resolver:
+        """What links the files, some of them with another face than they have."""
+        rows = self.store.rows("SELECT path FROM file WHERE tree = ? AND content != 0", [self.tree])
+        return Resolver(
+            lambda path: changed.get(path) or self.facts("face", path), Modules(row[0] for row in rows)
+        )
 
 
 def _bare(path: str) -> str:

@@ -42,7 +42,7 @@ Bind = list[Any]
 
 MAX_CHAIN = 400
 MAX_SIGNATURE = 240
-_LINES = 50
+MOST_LINES = 50
 
 
 def visibility(name: str, member: bool) -> str:
@@ -103,7 +103,7 @@ class Maker:
         if len(chain) > MAX_CHAIN:
             return
         lines = self.refs.setdefault((caller, role, chain), [])
-        if len(lines) < _LINES and (not lines or lines[-1] != line):
+        if len(lines) < MOST_LINES and (not lines or lines[-1] != line):
             lines.append(line)
 
     def scope_of(self, caller: str) -> str:

@@ -34,13 +34,11 @@ class Links:
 
 def link(path: str, body: Body, values: Resolver) -> Links:
     """The links of one file."""
-    one = _File(path, body, values)
+    one = File(path, body, values)
     for caller, refs in body["refs"].items():
-        inner = one.scope_of(caller)
         for role, chain, *lines in refs:
-            scope = inner.rpartition(".")[0] if role in ("base", "deco") else inner
             for part in chain.split("|"):
-                one.follow(caller, scope, role, part, lines)
+                one.follow(caller, one.scope_of(caller, role), role, part, lines)
     tests = scan.is_test(path)
     for qual in body["spans"]:
         one.overrides(qual)
@@ -52,8 +50,8 @@ def link(path: str, body: Body, values: Resolver) -> Links:
     return Links(sorted(found), sorted(one.unresolved), deps)
 
 
-class _File:
-    """One file under way."""
+class File:
+    """One file under way. Chains may be followed one by one too: `edges` and `unresolved` grow."""
 
     def __init__(self, path: str, body: Body, values: Resolver) -> None:
         values.within(path, body["locals"])
@@ -65,11 +63,11 @@ class _File:
         self._hits: dict[tuple[str, str], Hits] = {}
         self._kinds = {qual: values.symbol(path, qual).get("k", "") for qual in body["spans"]}
 
-    def scope_of(self, caller: str) -> str:
-        """The scope in which a symbol's code looks up names."""
+    def scope_of(self, caller: str, role: str) -> str:
+        """The scope in which a symbol's code looks up names; its bases and decorators are around it."""
         while self._kinds.get(caller) in ("variable", "constant"):
             caller = caller.rpartition(".")[0]
-        return caller
+        return caller.rpartition(".")[0] if role in ("base", "deco") else caller
 
     def edge(self, caller: str, hit: Hit, role: str, lines: list[int]) -> None:
         """Note an edge, once for each pair, way and role."""

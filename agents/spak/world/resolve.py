@@ -246,7 +246,7 @@ class Resolver(Faces):
         if name == "values":
             return [Hit(("K", (("L", item, item),)), None, "type")]
         if name == "items":
-            pair = ("T", (one[:1], item[:1]))
+            pair = ("T", (one, item))
             return [Hit(("K", (("L", (pair,), (pair,)),)), None, "type")]
         return [Hit(("K", (value,)), None, "type")] if name in _ALIKE else [Hit(EXTERNAL, None, "type")]
 
@@ -349,7 +349,7 @@ class Resolver(Faces):
             one = self._noted(path, scope, what[1], owner)
             return (("L", one, self._noted(path, scope, what[2], owner) if what[2] else one),)
         if kind == "tuple":
-            return (("T", tuple(self._noted(path, scope, part, owner)[:1] for part in what[1])),)
+            return (("T", tuple(self._noted(path, scope, part, owner)[:MOST] for part in what[1])),)
         if kind == "type":
             found = self._noted(path, scope, what[1], owner)
             return tuple(("C", value[1], value[2]) for value in found if value[0] == "I")
@@ -451,7 +451,7 @@ class Resolver(Faces):
             return (("C", value[1], value[2]),) if kind == "I" else ()
         if step == "!e":
             inner = self._part(value, "<>")
-            pair = ("T", ((EXTERNAL,), inner[:1]))
+            pair = ("T", ((EXTERNAL,), inner[:MOST]))
             return (("L", (pair,), (pair,)),)
         if step == "!w":
             if kind == "L":
