@@ -79,8 +79,8 @@ class Import:
     places: tuple[Name, ...]
 
 
-class Text(ast.NodeVisitor):
-    """The names of a file. Raises: SyntaxError, ValueError, RecursionError where Python does not read it."""
+class _Reader(ast.NodeVisitor):
+    """What a Text holds."""
 
     def __init__(self, data: bytes) -> None:
         self.lines = data.splitlines(keepends=True)
@@ -90,15 +90,6 @@ class Text(ast.NodeVisitor):
         """Their text and first line; without documentation and annotations."""
         self.module = self.scope = Scope("module", "")
         self.visit(ast.parse(data))
-
-    def replaced(self, places: Iterable[Name], new: str) -> bytes:
-        """The text with another name in these places."""
-        lines = list(self.lines)
-        for place in sorted(set(places), key=lambda one: (one.line, -one.at)):
-            line, end = lines[place.line - 1], place.at + len(place.name.encode())
-            assert line[place.at : end] == place.name.encode()
-            lines[place.line - 1] = line[: place.at] + new.encode() + line[end:]
-        return b"".join(lines)
 
     # what is found
 
@@ -300,6 +291,19 @@ class Text(ast.NodeVisitor):
                         end = inner.end_col_offset or 0
                         at = one.col_offset + 1 + end - len(inner.attr.encode()) if plain else 1 << 20
                         self._found(inner.attr, one, at, "attribute")
+
+
+class Text(_Reader):
+    """The names of a file. Raises: SyntaxError, ValueError, RecursionError where Python does not read it."""
+
+    def replaced(self, places: Iterable[Name], new: str) -> bytes:
+        """The text with another name in these places."""
+        lines = list(self.lines)
+        for place in sorted(set(places), key=lambda one: (one.line, -one.at)):
+            line, end = lines[place.line - 1], place.at + len(place.name.encode())
+            assert line[place.at : end] == place.name.encode()
+            lines[place.line - 1] = line[: place.at] + new.encode() + line[end:]
+        return b"".join(lines)
 
 
 def _all(args: ast.arguments) -> list[ast.arg]:
