@@ -123,8 +123,9 @@ def test_what_a_symbol_uses_is_on_the_right(cast: Any, read: Read) -> None:
 
 
 def test_a_file_a_name_of_two_symbols_and_nothing(cast: Any, read: Read) -> None:
-    read({**FILES, "other.py": b"def total():\n    return 1\n"})
+    read({**FILES, "other.py": b"def total():\n    return 1\n", "lib/a.py": b"A = 1\n"})
     assert "test_cart.py::test_total" in page(cast, "./cart.py") and "the whole file" in page(cast, "cart.py")
+    assert 'href="?q=lib/a.py"' in page(cast, "lib/") and "Files of" in page(cast, "lib/")
     several = page(cast, "total")
     assert "Choose one" in several and 'href="?q=other.py%23total"' in several
     missing = page(cast, "cart.py#Cart.totl")

@@ -19,7 +19,8 @@ from spakweb.ground.text import plural
 
 MOST, MOST_TESTS = 100, 30
 """Rows of a table, tests of a list."""
-MOST_FOUND = 50
+MOST_FOUND, MOST_LISTED = 50, 2000
+"""Symbols to choose from, and symbols whose files are listed for a folder."""
 MOST_LINES, LONGEST_LINE = 400, 400
 OVERVIEW_TOKENS = 700
 CHOSEN = {
@@ -31,10 +32,11 @@ Text = Callable[[str], str | None]
 
 
 def shown(model: Model, words: str, text: Text) -> dict[str, Any]:
-    """The page of what was asked for. `text` gives the text of a file by its path."""
+    """The page of what was asked for, or why there is none. `text` gives the text of a file by its path."""
     words = words.removeprefix("./")
-    if not words:
-        return {"overview": overview(model), "covers": model.covers()}
+    folder = _files(model, words) if "#" not in words else []
+    if folder:
+        return {"folder": words, "paths": folder, "covers": model.covers()}
     try:
         targets = model.target(words)
     except UsageError as why:
@@ -48,6 +50,12 @@ def shown(model: Model, words: str, text: Text) -> dict[str, Any]:
     return _symbol(model, words, targets, text)
 
 
+def _files(model: Model, words: str) -> list[str]:
+    """The files of a folder; none where the words mean something else."""
+    found = dict.fromkeys(item.path for item in model.symbols(words, MOST_LISTED)) if "/" in words else {}
+    return [] if words in found else list(found)
+
+
 def overview(model: Model) -> list[tuple[str, list[tuple[str, Symbol]]]]:
     """The symbols on which most depends, by file."""
     found = rank.overview(model, (), OVERVIEW_TOKENS)
@@ -55,20 +63,19 @@ def overview(model: Model) -> list[tuple[str, list[tuple[str, Symbol]]]]:
 
 
 def _symbol(model: Model, words: str, targets: Sequence[Symbol], text: Text) -> dict[str, Any]:
-    first, many = targets[0], ("#" not in words and "/" in words) or words == targets[0].path
-    one_file = len({item.path for item in targets}) == 1
-    title = words if many else first.qual
-    around = [_module(first.path)] if many and one_file else targets
+    first, whole = targets[0], words == targets[0].path
+    title = words if whole else first.qual
+    around = [_module(words)] if whole else targets
     own = {item.id for item in (*around, *targets)}
     edges_in, edges_out, open_ends = model.around(around)
     sites = model.unresolved(item.qual.rpartition(".")[2].partition("~")[0] for item in targets)
     into, out = code_graph.callers(edges_in, sites), code_graph.callees(edges_out, open_ends)
     reach = model.impact(around)
     chosen = rank.tests(model, targets)
-    where = plural(len(targets), "symbol") if many else f"{first.path}:{first.line}"
+    where = plural(len(targets), "symbol") if whole else f"{first.path}:{first.line}"
     return {
         "title": title,
-        "symbol": None if many else first,
+        "symbol": None if whole else first,
         "path": first.path,
         "drawing": code_graph.drawn(title, where, into, out),
         "edges": [("from", into[:MOST], len(into)), ("to", out[:MOST], len(out))],
@@ -80,8 +87,7 @@ def _symbol(model: Model, words: str, targets: Sequence[Symbol], text: Text) -> 
         "tests": [(query_of(test), rank.node(test)) for test in chosen.tests[:MOST_TESTS]],
         "tests_count": len(chosen.tests),
         "rule": CHOSEN[chosen.rule],
-        "has_text": one_file,
-        "source_text": _lines(text(first.path) if one_file else None, targets, many),
+        "source_text": _lines(text(first.path), targets, whole),
         "covers": model.covers(len(sites)),
     }
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,6 +22,8 @@ from spakweb.work.sources import reading, run_reading
 
 LONGEST = 500
 """Characters of a question that are read."""
+KEPT_S = 3600
+"""A reading does not change, so what most of it depends on is found out once."""
 
 
 @revealing
@@ -100,6 +103,12 @@ def _page(
         return render(request, "sources/code.html", context | {"asked": True})
     with code_index.opened(folder, stale) as model:
         context["known"] = model is not None
-        if model is not None and folder is not None:
+        if model is not None and folder is not None and words:
             context |= code_page.shown(model, words, partial(code_index.text, folder))
+        elif model is not None and folder is not None:
+            make = partial(code_page.overview, model)
+            context |= {
+                "overview": cache.get_or_set(f"code.overview.{folder.name}", make, KEPT_S),
+                "covers": model.covers(),
+            }
     return render(request, "sources/code.html", context)
