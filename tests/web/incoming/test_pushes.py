@@ -27,6 +27,7 @@ from spakweb.work.folders import actions as folders
 from spakweb.work.folders.queue import SYNC
 from spakweb.work.incoming import actions
 from spakweb.work.sources import actions as sources
+from spakweb.work.sources import reading
 from spakweb.work.teams import bearer
 
 PAGE = "/t/kernel-tuners/sources/s/app/"
@@ -73,6 +74,22 @@ def test_a_push_to_the_branch_of_the_folder_asks_for_a_sync_once(
         ("repeated", event, "refs/heads/main", "a" * 40),
         ("done", event, "refs/heads/main", "a" * 40),
     ]
+
+
+def test_a_push_to_the_branch_whose_code_was_read_has_it_read_again(
+    opened: tuple[str, str], source: Source
+) -> None:
+    def state(ref: str) -> str:
+        body = push(ref=ref)
+        return str(post(opened[0], body, FORMS["github"](opened[1], body, "push")).json()["state"])
+
+    def reads() -> int:
+        return Job.objects.filter(kind=reading.READ, key=str(source.pk), wanted_at__isnull=False).count()
+
+    assert (state("refs/heads/main"), reads()) == ("ignored", 0)
+    Source.objects.update(code="k", code_ref="refs/heads/dev")
+    assert (state("refs/heads/main2"), reads()) == ("ignored", 0)
+    assert (state("refs/heads/dev"), reads()) == ("done", 1)
 
 
 def test_a_replay_under_another_id_is_known_by_its_body(opened: tuple[str, str], folder: Folder) -> None:

@@ -47,6 +47,14 @@ def ask(user: Any, source: Source) -> None:
     jobs.want(READ, source.pk, source.team_id)
 
 
+def pushed(source: Source, ref: str) -> bool:
+    """A ref was moved: have the code read where that ref was read before; gives whether it was."""
+    if not source.code or source.code_ref != ref:
+        return False
+    jobs.want(READ, source.pk, source.team_id)
+    return True
+
+
 def job_of(source: Source) -> Job | None:
     """What became of the last reading, or that one is under way."""
     return Job.objects.filter(kind=READ, key=str(source.pk)).first()
