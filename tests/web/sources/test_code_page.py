@@ -190,6 +190,21 @@ def test_an_index_that_is_gone_or_of_another_version_is_read_again(
     assert "The code was not read yet" in page(cast, "Cart")
 
 
+def test_a_damaged_index_is_made_anew(cast: Any, source: Source, repository: Repository) -> None:
+    repository.commit(FILES)
+    reading.ask(cast["vera"], source)
+    worked(reading.READ)
+    source.refresh_from_db()
+    folder = code_index.of_source(source)
+    assert folder is not None
+    file = folder / code_index.INDEX
+    file.write_bytes(file.read_bytes()[:8192] + b"\0" * (file.stat().st_size - 8192))
+    assert "The code was not read yet" in page(cast, "cart.py#Cart.total")
+    reading.ask(cast["vera"], source)
+    worked(reading.READ)
+    assert "Cart.pay" in page(cast, "cart.py#Cart.total")
+
+
 def test_a_host_that_shares_no_disk_gets_a_copy(cast: Any, read: Read, settings: Any, tmp_path: Path) -> None:
     settings.STORAGE = "database"
     settings.MEDIA_ROOT = tmp_path / "media"

@@ -12,6 +12,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from spak.errors import UsageError
+from spak.world.ask import Model
 from spakweb.face.runs.views import find_run
 from spakweb.face.sources import code_page
 from spakweb.face.sources.views import find_source
@@ -101,14 +103,19 @@ def _page(
     }
     if request.headers.get("HX-Request"):  # the page asks whether the worker is done
         return render(request, "sources/code.html", context | {"asked": True})
-    with code_index.opened(folder, stale) as model:
-        context["known"] = model is not None
-        if model is not None and folder is not None and words:
-            context |= code_page.shown(model, words, partial(code_index.text, folder))
-        elif model is not None and folder is not None:
-            make = partial(code_page.overview, model)
-            context |= {
-                "overview": cache.get_or_set(f"code.overview.{folder.name}", make, KEPT_S),
-                "covers": model.covers(),
-            }
+    try:
+        with code_index.opened(folder, stale) as model:
+            context["known"] = model is not None
+            if model is not None and folder is not None:
+                context |= _asked(model, words, folder)
+    except UsageError:  # a damaged index counts as none, and is made anew
+        context["known"] = False
     return render(request, "sources/code.html", context)
+
+
+def _asked(model: Model, words: str, folder: Path) -> dict[str, Any]:
+    if words:
+        return code_page.shown(model, words, partial(code_index.text, folder))
+    make = partial(code_page.overview, model)
+    found = cache.get_or_set(f"code.overview.{folder.name}", make, KEPT_S)
+    return {"overview": found, "covers": model.covers()}

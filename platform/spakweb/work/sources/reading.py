@@ -101,9 +101,12 @@ def _read(source: Source, hold: Hold) -> tuple[fetching.Found, str]:
 
 
 def is_whole(folder: Path | None) -> bool:
-    """Whether a reading is there, and of this version."""
-    with code_index.opened(folder) as model:
-        return model is not None
+    """Whether a reading is there, of this version, and undamaged."""
+    try:
+        with code_index.opened(folder) as model:
+            return model is not None and model.store.rows("PRAGMA quick_check(1)") == [("ok",)]
+    except UsageError:
+        return False
 
 
 def _lay_out(source: Source, git: Git, commit: str, files: Path) -> None:
