@@ -228,8 +228,8 @@ def test_a_worker_reads_the_ref_and_what_it_moved_to(
     assert bob.post(f"{HERE}code/read/").status_code == 302
     assert "A worker is reading the code" in page(cast)
     assert worked(reading.READ) == [str(source.pk)]
-    done = bob.get(f"{HERE}code/", headers={"HX-Request": "true"}).content.decode()
-    assert "The code was read." in done
+    done = bob.get(f"{HERE}code/?q=Cart", headers={"HX-Request": "true"}).content.decode()
+    assert f'The code was read. <a href="{HERE}code/?q=Cart">' in done
     shown = page(cast, "cart.py#Cart.total")
     assert first[:12] in shown and "Cart.pay" in shown and "A worker is reading" not in shown
     source.refresh_from_db()

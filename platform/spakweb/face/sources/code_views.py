@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
@@ -97,6 +98,7 @@ def _page(
     words = request.GET.get("q", "").strip()[:LONGEST]
     context |= {
         "words": words,
+        "again": f"{context['here']}?{urlencode({'q': words})}" if words else context["here"],
         "reading": job is not None and job.wanted_at is not None,
         "error": job.error if job is not None else "",
         "known": folder is not None,
