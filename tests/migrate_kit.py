@@ -41,7 +41,7 @@ DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE / 
 
 def guest() -> dict[str, Any]:
     """The names of migrate_guest.py."""
-    names = runpy.run_path(str(ROOT / GUEST))
+    names = runpy.run_path(str(ROOT / "sandbox/guest" / GUEST))
     exec((ROOT / SCHEMAS).read_text(), names["schemas"].__dict__)
     return names
 

@@ -234,6 +234,10 @@ def asked(folder: Path) -> None:
     with sqlite3.connect(folder / "app.db") as db:
         db.executescript(f"{users} INSERT INTO users(name) VALUES ('a'), ('b');")
     db.close()
+    (folder / "core.py").write_text("def rate():\n    return 2\n")
+    (folder / "shop.py").write_text(
+        "from core import rate\n\n\ndef list_price(n: int):\n    return rate() * n\n"
+    )
     (folder / "schema.sql").write_text(users.replace("name TEXT", "name TEXT, mail TEXT"))
 
 

@@ -172,6 +172,20 @@ def test_what_an_untested_function_depends_on_is_not_changed(spak: Spak, tmp_pat
     assert "no test reaches what depends on it: py:shop.py#list_price" in done.json["refusal"]["cause"]
 
 
+def test_tests_are_written_first_and_the_guard_permits_the_change(
+    spak: Spak, tmp_path: Path, runs: Path
+) -> None:
+    refused = refactor(spak, tmp_path, SYMBOLS, guard="/symbols")
+    assert "write the tests first: spak ask generate_test core.py" in refused.json["refusal"]["cause"]
+    done = spak("ask", "generate_test", "core.py", "--workspace", str(tmp_path / "work"))
+    assert (done.code, done.json["strategy"], done.json["state"]) == (0, "first_tests", "succeeded")
+    assert "assert shop.list_price() == 1" in done.json["first_tests"]["patch"]
+    assert "shop.price" not in done.json["first_tests"]["patch"], "a test reaches it already"
+    assert spak("replay", done.json["run"]).json["equal"]
+    assert spak("apply", done.json["run"], "--allow-runs", "test_pinned_core.py").code == 0
+    assert refactor(spak, tmp_path, {}, guard="/symbols").code == 0
+
+
 def test_what_the_model_answered_is_in_the_record_and_a_replay_needs_no_model(
     spak: Spak, tmp_path: Path, runs: Path
 ) -> None:

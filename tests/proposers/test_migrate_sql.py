@@ -13,7 +13,7 @@ from migrate_kit import guest
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.patch import read_patch
 from spak.ports import PlanRequest, Search
-from spak.proposers.migrate import SCHEMAS, Migrate
+from spak.proposers.migrate import Migrate
 from validator_calls import call
 
 OLD = """\
@@ -394,7 +394,7 @@ def test_options_and_places_that_do_not_fit(tmp_path: Path) -> None:
 def test_a_trial_that_ended_before_it_was_done_says_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spak.proposers.migrate.GUEST", SCHEMAS.replace("migrate_schema", "repair_guest"))
+    monkeypatch.setattr("spak.proposers.migrate.GUEST", "repair_guest.py")
     world.database(OLD, ROWS).chmod(0o644)
     (world.folder / "schema.sql").write_text(OLD + "CREATE TABLE t(a);")
     with pytest.raises(RunError) as caught:

@@ -201,6 +201,7 @@ def test_every_spec_of_the_folder_is_a_strategy_or_started_by_its_command() -> N
     specs = {file.stem for file in (ROOT / "specs/strategies").glob("*.spak")}
     assert {one.name for one in shipped()} == specs - {"repair", "repair_answered"}
     assert {one.name for one in shipped()} == {
+        "first_tests",
         "migrate",
         "migrate_django",
         "project_init",

@@ -107,7 +107,8 @@ def _run(
         with progress(held, enabled=False):
             seen = held.advance(timeout)
         text = _answer(held) if situation.category == "query" and seen.state == "succeeded" else ""
-        proposer = choice.strategy.name if choice.strategy.name.startswith("migrate") else "repair"
+        name = choice.strategy.name
+        proposer = name if name.startswith("migrate") or name == "first_tests" else "repair"
         search = search_of(held, proposer)
     finally:
         held.close()
@@ -135,12 +136,28 @@ def _inputs(strategy: str, situation: Situation, target: str, template: str, fol
         return {"folder": situation.target or "."}
     if strategy == "migrate":
         return {"schema": situation.target}
+    if strategy == "first_tests":
+        return _pins(folder, situation.target)
     if strategy == "migrate_django":
         return {"manage": manage_of(folder, situation.target)}
     if strategy == "project_init":
         return _project(situation.target if situation.kind == "missing" else "project", template)
     tests = situation.target if situation.kind == "test_file" else "."
     return {"tests": tests, "test": target if "::" in target else ""}
+
+
+def _pins(folder: Path, path: str) -> dict[str, str]:
+    """The file to change, and a new file of tests where its import begins."""
+    from itertools import count
+
+    base = Path(path).parent
+    while base != Path() and (folder / base / "__init__.py").is_file():
+        base = base.parent
+    stems = (f"test_pinned_{Path(path).stem}{f'_{number}' * (number > 1)}.py" for number in count(1))
+    return {
+        "path": path,
+        "file": next((base / one).as_posix() for one in stems if not (folder / base / one).exists()),
+    }
 
 
 def _project(name: str, template: str) -> dict[str, str]:

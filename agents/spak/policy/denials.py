@@ -197,7 +197,10 @@ _ALWAYS: Mapping[str, Callable[..., str]] = {
     ),
     "unresolved": lambda action, host: f"the host {host} has no address",
     "uncovered": lambda file: f"no test reaches what rests on it: {file}",
-    "symbol_impact": lambda symbol, changed, cover: f"{_COVERS.get(str(cover), cover)}: {symbol}",
+    "symbol_impact": lambda symbol, changed, cover: (
+        f"{_COVERS.get(str(cover), cover)}: {symbol}"
+        + (f"; write the tests first: spak ask generate_test {changed}" if str(cover) == "/untested" else "")
+    ),
 }
 """What is said of rows that a denial rests on, in the order in which they are looked for."""
 _CLOSEST: Mapping[str, Callable[..., str]] = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from spak.ports import Asking, Proposer, Searching
 from spak.proposers.evolve import Evolve
+from spak.proposers.first_tests import FirstTests
 from spak.proposers.migrate import Migrate, MigrateDjango
 from spak.proposers.repair import Repair
 from spak.proposers.repair.suspects import Suspects
@@ -13,6 +14,7 @@ from spak.proposers.tuner import Tuner
 
 PROPOSERS: dict[str, Callable[[], Proposer | Asking | Searching]] = {
     "evolve": Evolve,
+    "first_tests": FirstTests,
     "migrate": Migrate,
     "migrate_django": MigrateDjango,
     "repair": Repair,

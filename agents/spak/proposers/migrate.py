@@ -8,23 +8,20 @@ sandbox/guest/migrate_guest.py; nothing is written, and the kernel judges the re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from spak import data
 from spak import schema_parts as parts
-from spak.errors import RunError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.patch.make import make
-from spak.ports import MIB, Candidate, Job, MeasureCall, PlanRequest, Search, Toolchain
+from spak.ports import Candidate, MeasureCall, PlanRequest, Search
+from spak.proposers import guest
 from spak.proposers.fitting import fit
 
 TOOL, CODE = "apply_patch", "migrate.options"
-GUEST = "sandbox/guest/migrate_guest.py"
+GUEST = "migrate_guest.py"
 SCHEMAS, DRIVER = "sandbox/guest/migrate_schema.py", "sandbox/guest/migrate_django.py"
-JOB_S, OUTPUT, FILE = 300, 8 * MIB, 256 * MIB
 
 _LOSE = parts.text(
     "Tables and columns (`posts, users.email`) whose values may be lost.", 4096, default="", least=0
@@ -84,47 +81,14 @@ class MigrateDjango:
 
 
 def _searched(place: MeasureCall, do: str, given: Mapping[str, Any], **texts: str) -> Search:
-    found = _asked(place, {**given, **texts, "do": do})
+    plan = {**given, **texts, "do": do, "schemas": data.path(SCHEMAS).read_text(encoding="utf-8")}
+    found = guest.ask(place, GUEST, plan, "migrate.incomplete")
     if "refusal" in found:
         refusal = found["refusal"]
         return Search((), given, {**refusal, "hint": _HINTS[refusal["code"]]})
     patch = make((path, None, text.encode()) for path, text in found["files"].items())
     record = {**given, "from": found["from"], "changed": len(found["changed"])}
     return Search((Candidate(TOOL, {"patch": patch}, checks=found["checks"]),), record)
-
-
-def _asked(call: MeasureCall, plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the guest says. Raises: as `Migrate.search`."""
-    toolchain = call.toolchain or Toolchain()
-    if call.launcher is None or "python" not in toolchain.programs:
-        what = "there is no launcher" if call.launcher is None else "the toolchain has no python"
-        raise UnavailableError("unavailable.sandbox", what, "spak doctor says what is missing")
-    guest, schemas = (data.path(name).read_text(encoding="utf-8") for name in (GUEST, SCHEMAS))
-    outcome = call.launcher.run(
-        Job(
-            argv=(toolchain.programs["python"], "-I", "-B", "-c", guest),
-            workspace=call.workspace,
-            writable=False,
-            limits=replace(
-                call.limits, wall_s=float(JOB_S), cpu_s=JOB_S, output_bytes=OUTPUT, file_bytes=FILE
-            ),
-            binds=toolchain.binds,
-            stdin=json.dumps({**plan, "schemas": schemas}).encode(),
-            inherit=call.inherit,
-            cancel=call.cancel,
-        )
-    )
-    if outcome.status == "launcher":
-        raise UnavailableError("unavailable.sandbox", outcome.detail, "spak doctor says what is missing")
-    if (outcome.status, outcome.exit, outcome.stdout.truncated) != ("exited", 0, False):
-        said = outcome.stderr.data.decode("utf-8", "replace").strip()[-400:]
-        raise RunError(
-            "migrate.incomplete",
-            f"the trial ended before it was done ({outcome.status}, exit {outcome.exit}): {said}",
-            "raise the limits in spak.toml, or name a smaller database; then spak resume",
-        )
-    found: Mapping[str, Any] = json.loads(outcome.stdout.data)
-    return found
 
 
 __all__ = ["Migrate", "MigrateDjango"]

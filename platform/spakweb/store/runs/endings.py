@@ -77,6 +77,7 @@ FAMILIES = {
     "measure": "a measurement failed",
     "migrate": "no migration was found that keeps all rows",
     "patch": "a patch could not be applied",
+    "pins": "no answers of untested code can be pinned",
     "plan": "a plan could not be used",
     "policy": "the rules do not permit an action that it proposed",
     "repair": "the search found no patch that passes all checks",
