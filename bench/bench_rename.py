@@ -136,7 +136,7 @@ class _Package:
             (self.root / path).write_bytes(data)
         for target, _ in batch:
             found = self.renamed(target)
-            if found is not None and self.tests():
+            if found is not None and self.tests() and self.tests():  # some fail on a busy machine
                 self.failed.append(target)
                 for path, (was, _) in found[1].files.items():
                     (self.root / path).write_bytes(was)

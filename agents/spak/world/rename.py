@@ -127,6 +127,15 @@ class _Renaming:
                                 " or has one that it can read",
                                 "look at what becomes of it; --leave renames nevertheless",
                             )
+        for where, holder, chain, base in self._from_outside(self.target.path, self.target.qual):
+            own = [one for each in getattr(base, "__mro__", ()) for one in vars(each).values()]
+            names = {name for one in own for name in getattr(getattr(one, "__code__", None), "co_names", ())}
+            if base is None or names & {"__name__", "__qualname__"}:
+                raise UsageError(
+                    "world.rename_unsafe",
+                    f"{holder} in {where} has the base {chain[:40]!a}, which may read its name as data",
+                    "look at what becomes of it; --leave renames nevertheless",
+                )
 
     def _family(self) -> set[Target]:
         """The member with those that it replaces and that replace it."""
@@ -144,19 +153,22 @@ class _Renaming:
 
     def _bases(self, path: str, qual: str) -> None:
         """A base from outside of the tree may have the name, and its own code then calls this member."""
+        for where, holder, chain, base in self._from_outside(path, qual):
+            if base is None or hasattr(base, self.name) or hasattr(base, self.new):
+                raise UsageError(
+                    "world.rename_unsafe",
+                    f"{holder} in {where} has the base {chain[:40]!a}, which is not in the tree and may"
+                    f" have {self.name} itself",
+                    "rename by hand, or give the class a base in the tree",
+                )
+
+    def _from_outside(self, path: str, qual: str) -> Iterator[tuple[str, str, str, Any]]:
+        """The bases of a class that are not in the tree: file, class, chain, what it is or None."""
         for where, holder in self.values.mro(path, qual):
             for chain in self.values.symbol(where, holder).get("bases", ()) if where else ():
                 scope = holder.rpartition(".")[0]
-                if any(value[0] == "C" for value in self.values.evaluate(where, scope, chain)):
-                    continue
-                base = self._imported(where, chain)
-                if base is None or hasattr(base, self.name) or hasattr(base, self.new):
-                    raise UsageError(
-                        "world.rename_unsafe",
-                        f"{holder} in {where} has the base {chain[:40]!a}, which is not in the tree and may"
-                        f" have {self.name} itself",
-                        "rename by hand, or give the class a base in the tree",
-                    )
+                if all(value[0] != "C" for value in self.values.evaluate(where, scope, chain)):
+                    yield where, holder, chain, self._imported(where, chain)
 
     def _imported(self, path: str, chain: str) -> Any:
         """A base of Python's own library, or None."""
