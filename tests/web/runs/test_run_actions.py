@@ -65,7 +65,10 @@ def test_the_form_of_a_question_says_which_backends_work(
     assert "No backend works on this host" not in body(client.get(url("spak-run", run)))
 
 
-def test_a_run_without_a_backend_takes_the_one_that_is_called(cast: Any, ran: Ran) -> None:
+def test_a_run_without_a_backend_takes_the_one_that_is_called(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "seen", lambda patience_s: [Seen("recorded", True), Seen("local", None)])
     run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
     assert '<select name="backend"' in body(client.get(url("spak-run", run)))
     asked = {"of": run.summary["waiting"]["id"], "call": "1"}
