@@ -53,11 +53,12 @@ def misfit(db, found, sql, table, error):
     if not table:
         raise schemas.Refused("migrate.unsupported", f"{error}: {sql}") from error
     keys = key_of(db, table)
-    which, many, said = [], 0, str(error)
+    which, said = [], str(error)
     if sql.startswith("INSERT INTO"):
         into, _, select = sql.partition(" SELECT ")
         names = select.rpartition(" FROM ")[0]
-        rows = db.execute(f"SELECT {schemas.listed(keys)}, {names} FROM {schemas.quoted(table)}").fetchall()
+        chosen = ", ".join([*map(schemas.quoted, keys), names])
+        rows = db.execute(f"SELECT {chosen} FROM {schemas.quoted(table)}").fetchall()
         marks = ", ".join("?" * (len(rows[0]) - len(keys))) if rows else ""
         for row in rows:
             try:
@@ -74,11 +75,10 @@ def misfit(db, found, sql, table, error):
     else:
         query = f"SELECT {schemas.listed(keys)} FROM {schemas.quoted(table)}" if keys else "SELECT 1 WHERE 0"
         which = [dict(zip(keys, map(plain, row), strict=True)) for row in db.execute(query)]
-    many = len(which)
-    said = said.replace("_new_", "")
+    many, said = len(which), said.replace("_new_", "")
     raise schemas.Refused(
         "migrate.rows",
-        f"{many} rows of {table} do not fit: {said}",
+        f"{plural(many, 'row')} of {table} cannot be kept: {said}",
         table=table,
         rows=many,
         which=which[:MOST_ROWS],
@@ -97,34 +97,47 @@ def key_of(db, table):
     return keys or (["rowid"] if schemas.has_rowid(db, table) else [])
 
 
+def plural(count, noun):
+    """A number with its noun."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def plain(value, most=100):
-    """A value as JSON has it."""
+    """A value as records have it."""
     if isinstance(value, bytes):
         return value.hex()[:most]
-    return value.encode("utf-8", "replace").decode()[:most] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()[:most]
+    exact = isinstance(value, (int, float)) and abs(value) < 1 << 53
+    return value if value is None or exact else str(value)
 
 
 def compared(base, work, table, names):
     """Which of these columns hold other values than before: column, how many rows, and their keys."""
     keys = key_of(base, table)
-    if not {key.lower() for key in keys} <= {name.lower() for name in names}:  # a key that is left out
-        keys = ["rowid"] if schemas.has_rowid(base, table) and schemas.has_rowid(work, table) else []
+    if not {key.lower() for key in keys} <= {name.lower() for name in names}:
+        keys = []  # it is left out, or is another one now
     query = f"SELECT {schemas.listed([*keys, *names])} FROM {schemas.quoted(table)}"
     before, after = (Counter(map(repr, db.execute(query))) for db in (base, work))
-    if before == after:
+    if not (lost := before - after):
         return
-    if not keys:
-        yield "", (before - after).total() or (after - before).total(), []
-        return
+    same = schemas.integer_key(base, table) == schemas.integer_key(work, table)
+    if not keys and same and schemas.has_rowid(base, table) and schemas.has_rowid(work, table):
+        keys = ["rowid"]
+        query = query.replace("SELECT ", 'SELECT "rowid", ', 1)
     old, new = ({row[: len(keys)]: row[len(keys) :] for row in db.execute(query)} for db in (base, work))
-    for number, name in enumerate(names):
+    found = False
+    for number, name in enumerate(names if keys else ()):
         which = [
             dict(zip(keys, map(plain, key), strict=True))
             for key, row in old.items()
             if key not in new or repr(row[number]) != repr(new[key][number])
         ]
         if which:
+            found = True
             yield name, len(which), which[:MOST_ROWS]
+    if not found:  # rows without a key, or several with one
+        yield "", lost.total(), []
 
 
 def violations(db):
@@ -138,7 +151,7 @@ def violations(db):
 def refuse_violations(base, work):
     """Refuse rows that violate a foreign key and did not before."""
     if broken := sorted(map(str, violations(work) - violations(base))):
-        what = f"{len(broken)} rows violate a foreign key"
+        what = f"a foreign key would be violated by {plural(len(broken), 'row')}"
         raise schemas.Refused("migrate.rows", what, rows=len(broken), which=broken[:MOST_ROWS])
 
 
@@ -199,7 +212,7 @@ def refuse_losses(found, lose):
     """Refuse what is lost and was not named."""
     left = [one for one in found if not {one["table"].lower(), place(one).lower()} & lose]
     if left:
-        words = ", ".join(f"{place(one)} ({one['rows']} rows)" for one in left[:MOST_ROWS])
+        words = ", ".join(f"{place(one)} ({plural(one['rows'], 'row')})" for one in left[:MOST_ROWS])
         more = f" and {len(left) - MOST_ROWS} more" if len(left) > MOST_ROWS else ""
         raise schemas.Refused("migrate.loss", f"values would be lost: {words}{more}", losses=left[:100])
 
@@ -256,10 +269,10 @@ def tried(base, rows, up, down, texts, scratch, lose, source):
     expected("down", back, up.old)
     refuse_losses(changed(rows, back, up.old, up.new, returned=True), lose)
     return [
-        verdict("up", f"{len(up.steps)} statements give the wanted schema"),
-        verdict("kept", f"{many} rows of {tables} tables, from {source}"),
+        verdict("up", f"{plural(len(up.steps), 'statement')} to the wanted schema"),
+        verdict("kept", f"{plural(many, 'row')} of {plural(tables, 'table')}, from {source}"),
         verdict("foreign_keys", "no row violates one that did not before"),
-        verdict("down", f"{len(down.steps)} statements give the present schema back"),
+        verdict("down", f"{plural(len(down.steps), 'statement')} back to the present schema"),
         verdict("returned", "values are what they were"),
     ]
 
@@ -400,7 +413,7 @@ def django(plan, scratch):
     many, tables = held(work)
     checks = [
         verdict("up", f"{', '.join(found['applied'])} applied"),
-        verdict("kept", f"{many} rows of {tables} tables, from {found['from']}"),
+        verdict("kept", f"{plural(many, 'row')} of {plural(tables, 'table')}, from {found['from']}"),
         verdict("foreign_keys", "no row violates one that did not before"),
         verdict("clean", "makemigrations --check finds no further change"),
         verdict("down", "the schema is the present one again"),

@@ -82,7 +82,7 @@ def test_fix_of_a_schema_writes_a_migration_that_runs_on_the_database(cli: Cli, 
     db.close()
     (folder / "schema.sql").write_text("CREATE TABLE users(name TEXT);")
     refused = cli("ask", "migrate", "schema.sql", "--workspace", "work")
-    assert refused.code == 5 and "users.id (1 rows) [migrate.loss]" in refused.err
+    assert refused.code == 5 and "users.id (1 row) [migrate.loss]" in refused.err
 
 
 @pytest.mark.sandbox

@@ -101,6 +101,7 @@ def test_answers_that_come_again_are_pinned_and_others_listed(tmp_path: Path) ->
     ("files", "code", "said"),
     [
         ({"core.py": CORE}, "pins.nothing", "a test reaches each"),
+        ({"other.py": CORE}, "pins.nothing", "there is no file core.py"),
         ({"core.c": "int f;", "core.py": "x = 1\n"}, "pins.nothing", "a test reaches each"),
         ({"core.py": CORE, "shop.py": F.replace("rate()", "id, rate")}, "pins.unanswered", "answer of 1"),
         ({"core.py": CORE, "shop.py": "import nowhere\n" + F}, "pins.unanswered", "answer of 1"),

@@ -208,7 +208,7 @@ def test_what_would_be_lost_is_refused_unless_a_person_names_it(
     if place == "posts":
         wanted = "\n".join(line for line in wanted.splitlines() if "posts" not in line)
     found = world.to(wanted)
-    assert found["code"] == "migrate.loss" and f"{place} ({rows} rows)" in found["message"]
+    assert found["code"] == "migrate.loss" and f"{place} ({rows} row" in found["message"]
     (loss,) = found["losses"]
     assert loss["rows"] == rows and loss.get("which") == which
     assert world.text(wanted, lose=f"other, {place.upper()}")
@@ -224,13 +224,49 @@ def test_another_type_whose_values_come_back_is_no_loss(world: World) -> None:
     assert '"_new_t"' in world.text("CREATE TABLE t(a TEXT, b TEXT);")
 
 
+def test_a_new_key_that_keeps_all_values_loses_none(world: World) -> None:
+    world.database(
+        "CREATE TABLE t(id TEXT PRIMARY KEY, a TEXT);", "INSERT INTO t VALUES ('7', 'x'), ('9', 'y');"
+    )
+    assert '"_new_t"' in world.text("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT);")
+    found = world.to("CREATE TABLE t(id TEXT PRIMARY KEY, a REAL);")
+    assert "files" in found, "texts stay in a column of numbers"
+
+
+def test_rows_without_a_key_are_named_by_their_number(world: World) -> None:
+    world.database("CREATE TABLE t(a TEXT);", "INSERT INTO t(rowid, a) VALUES (4, '1'), (6, '01');")
+    found = world.to("CREATE TABLE t(a INTEGER);")
+    assert found["losses"] == [{"table": "t", "column": "a", "rows": 1, "which": [{"rowid": 6}]}]
+
+
 def test_rows_without_a_key_are_compared_too(world: World) -> None:
     world.database("CREATE TABLE t(rowid TEXT, a TEXT);", "INSERT INTO t VALUES ('x', '01');")
     found = world.to("CREATE TABLE t(rowid TEXT, a INTEGER);")
     assert (found["code"], found["losses"][0]["rows"]) == ("migrate.loss", 1)
 
 
+def test_rows_whose_key_is_null_are_compared_each(world: World) -> None:
+    rows = "INSERT INTO t VALUES (NULL, '01'), (NULL, '2'), (NULL, '3');"
+    world.database("CREATE TABLE t(id TEXT PRIMARY KEY, a TEXT);", rows)
+    found = world.to("CREATE TABLE t(id TEXT PRIMARY KEY, a INTEGER);")
+    assert (found["code"], found["losses"][0]["rows"]) == ("migrate.loss", 1)
+
+
 # ---- rows that do not fit ----
+
+
+def test_a_row_is_named_by_what_a_record_can_hold(world: World) -> None:
+    world.database("CREATE TABLE t(a, b);", f"INSERT INTO t(rowid, a) VALUES ({1 << 60}, 1);")
+    assert world.to("CREATE TABLE t(a, b NOT NULL);")["which"] == [{"rowid": str(1 << 60)}]
+    plain = world.names["plain"]
+    shown = [plain(value) for value in (7, 1 << 53, -0.5, float("inf"), b"\x01", "\udcff", None)]
+    assert shown == [7, str(1 << 53), -0.5, "inf", "01", "?", None]
+
+
+def test_a_row_without_a_key_that_does_not_fit(world: World) -> None:
+    world.database("CREATE TABLE t(rowid TEXT, a TEXT);", "INSERT INTO t VALUES ('x', NULL);")
+    found = world.to("CREATE TABLE t(rowid TEXT, a TEXT NOT NULL);")
+    assert (found["code"], found["rows"], found["which"]) == ("migrate.rows", 1, [{}])
 
 
 @pytest.mark.parametrize(

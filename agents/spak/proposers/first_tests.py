@@ -45,6 +45,8 @@ class FirstTests:
         `pins.incomplete`; Cancelled."""
         fit(CODE, _SCHEMA, request.options)
         path, file = (str(request.options[name]) for name in ("path", "file"))
+        if not (place.workspace / path).is_file():
+            return _refused("pins.nothing", f"there is no file {path}")
         if (place.workspace / file).exists():
             return _refused("pins.exists", f"{file} exists")
         asked, other = _untested(place, path, file)
