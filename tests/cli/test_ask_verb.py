@@ -3,6 +3,7 @@ where ELSEWHERE says."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def test_fix_mends_a_planted_bug(tmp_path: Path) -> None:
     assert seen["why"]["nodes"][-1]["text"].startswith("strategy(/tdd_repair)")
     assert [check["ok"] for check in seen["repair"]["checks"]] == [True] * 5
     assert (folder / "numbers_.py").read_text() == CLAMP, "it works in a copy"
+    (first,) = (path.read_text().splitlines()[0] for path in tmp_path.glob(".spak/runs/*/trace.jsonl"))
+    assert json.loads(first)["body"]["rules"]["policy"]["operator"] == {"asked.mg": "guard(/symbols).\n"}
     assert spak(tmp_path, "replay", "latest", "--json")[1]["equal"]
     assert spak(tmp_path, "apply", "latest", "--check")[0] == 0
 
@@ -46,6 +49,8 @@ def test_explore_prints_the_map_of_a_large_folder(cli: Cli, tmp_path: Path) -> N
     assert done.code == 0, done.err
     assert "m100.py:\n  1: function f100(x)\n" in done.out and "covers: 101 indexed" in done.out
     assert "101 > 100" in done.err
+    (first,) = (path.read_text().splitlines()[0] for path in tmp_path.glob(".spak/runs/*/trace.jsonl"))
+    assert "operator" not in json.loads(first)["body"]["rules"]["policy"], "it changes nothing"
 
 
 @pytest.mark.sandbox
@@ -129,12 +134,14 @@ def test_check_starts_nothing(cli: Cli, tmp_path: Path) -> None:
     [
         (("fix", "--workspace", "nowhere"), "usage.workspace"),
         (("fix", "../x"), "ask.target"),
+        (("fix", "x" * 5000), "ask.target"),
+        (("fix", "x/" * 2500), "ask.target"),
         (("scaffold", "a b"), "usage.arguments"),
     ],
 )
 def test_wrong_usage(cli: Cli, args: tuple[str, ...], code: str) -> None:
     done = cli("ask", *args)
-    assert done.code == 2 and f"[{code}]" in done.err
+    assert done.code == 2 and f"[{code}]" in done.err and len(done.err) < 1000
 
 
 @pytest.mark.sandbox

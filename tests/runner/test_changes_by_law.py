@@ -92,7 +92,7 @@ def test_no_other_process_sees_changes_between_the_effect_and_their_judgement(
     def before() -> None:
         really = permit.forbids
 
-        def judging(rules: Any, state: Any, effect: Effect, found: Any) -> str:
+        def judging(rules: Any, state: Any, effect: Effect, *of: Any) -> str:
             (run,) = (tmp_path / ".spak/runs").iterdir()
             for name, words in {
                 "lock": (sys.executable, "-c", PROBE, str(run / "store")),
@@ -102,7 +102,7 @@ def test_no_other_process_sees_changes_between_the_effect_and_their_judgement(
             }.items():
                 done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
                 (tmp_path / f"seen-{name}").write_bytes(done.stdout + done.stderr)
-            return really(rules, state, effect, found)
+            return really(rules, state, effect, *of)
 
         permit.forbids = judging
 

@@ -13,6 +13,10 @@ from spak.datalog import PolicyError
 from spak.errors import BugError, UsageError
 from spak.lang import parse
 from spak.lang.check import examine
+from spak.lang.imports import resolve
+from spak.lang.spec_files import folder_reader
+from spak.policy.law import Law, compiled
+from spak.runner.genesis import shipped as shipped_law
 from spak.strategies import KINDS, Choice, Selector, Situation, look, manage_of, shipped
 from spak.strategies.select import LAW
 from spak.strategies.shipped import strategy
@@ -228,3 +232,19 @@ def test_a_pipe_and_an_odd_name_are_passed_over_as_files_of_tests(tmp_path: Path
     (tmp_path / "test_c.py").write_text("")
     found = look(tmp_path, "fix", "mutation", "")
     assert [file.path for file in found.files] == ["test_c.py"]
+
+
+def test_the_refactoring_guard_is_on_in_every_strategy() -> None:
+    for one in shipped():
+        whole = resolve(parse(one.file.read_text(encoding="utf-8"), one.file.name), folder_reader(one.file))
+        session = compiled(shipped_law(), whole.policy, {}).session(())
+        assert {"/refactor", "/symbols"} <= {str(name) for (name,) in session.query("guard", None)}, one.name
+
+
+def test_a_guard_that_is_asked_for_takes_no_file_of_the_operator() -> None:
+    law = Law({}, {"asked.mg": "own"})
+    assert law.guarded(()) is law
+    assert law.guarded(["a", "b"]).operator == {
+        "asked.mg": "own",
+        "also_asked.mg": "guard(/a).\nguard(/b).\n",
+    }

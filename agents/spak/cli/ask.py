@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spak.strategies import Choice, Situation
 
 REFUSED = 5
+GUARDS = ("symbols",)
+"""What the law of a run asks for that a verb of change began, whatever its strategy says."""
 
 
 @click.command()
@@ -98,6 +100,7 @@ def _run(
         inputs=_inputs(choice.strategy.name, situation, target, template, folder),
         workspace=folder,
         seed=seed,
+        guards=GUARDS if situation.category == "mutation" else (),
         labels={"strategy": choice.strategy.name, "intent": about["intent"]},
     )
     if not as_json:

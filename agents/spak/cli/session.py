@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -159,11 +159,13 @@ def begin(
     prior: Mapping[str, Earlier] | None = None,
     sealed: Path | None = None,
     history: Path | None = None,
+    guards: Sequence[str] = (),
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record.
     `recorded` names a run whose answers are given again; `labels` are for people, in the first record;
     `prior` has the searches of an earlier run by task; `sealed` is the folder of the case whose sealed checks
-    judge what the run made, `history` that of frozen commits (spak.repository.past).
+    judge what the run made, `history` that of frozen commits (spak.repository.past); `guards` are
+    shipped ones that the law asks for whatever the spec says.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -184,6 +186,7 @@ def begin(
             prior=prior,
             sealed=None if sealed is None else checks_of(sealed, source),
             own=own(config.settings()),
+            law=config.law().guarded(guards),
         )
         if source is not None:
             begin_.marked(made, source)

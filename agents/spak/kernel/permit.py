@@ -7,12 +7,14 @@ denial or an argument that does not fit leads to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from spak import canon
-from spak.datalog.values import Name
+from spak.datalog.externals import Request
+from spak.datalog.session import Session
+from spak.datalog.values import Fact, Name, Value
 from spak.errors import UserError
 from spak.kernel import context, fit, heuristics, recollect, render
 from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
@@ -33,6 +35,11 @@ from spak.records import Kind
 
 Asked = Literal["tool", "ask", "plan", "check", "validate"]
 
+Asks = Callable[[Request], list[tuple[Value, ...]]]
+"""Answers what a law asks of the world."""
+
+SIGNED = "signed"
+"""Of what a permit rests on, besides what was seen: who signed, and whether as an admin."""
 CHANGED = ("changed", 3)
 """The predicate of what a call has changed."""
 
@@ -214,7 +221,8 @@ def permit(
     turn.judged.append((len(turn.commits), judged))
     if judged.allow is True:
         content, root = turn.commit(Kind.PERMIT, body), turn.state.r3
-        turn.request(Effect(content, act, name, cls, *turn.place, args, root, observed=known.seen, **more))
+        seen = {**known.seen, SIGNED: list(known.signed)} if known.signed else known.seen
+        turn.request(Effect(content, act, name, cls, *turn.place, args, root, observed=seen, **more))
         return None
     asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
     if judged.allow != "ask":
@@ -269,22 +277,39 @@ def asks_of_changes(rules: Rules) -> bool:
     return CHANGED in rules.gate.reads
 
 
-def forbids(rules: Rules, state: State, effect: Effect, changes: Iterable[tuple[str, str]]) -> str:
-    """Why the law forbids the changes; empty where it does not. It knows what the permit rested on, but for
-    signatures: nobody has signed for the changes."""
+def forbids(
+    rules: Rules, state: State, effect: Effect, changes: Iterable[tuple[str, str]], world: Asks | None = None
+) -> str:
+    """Why the law forbids the changes; empty where it does not. It knows what the permit rested on; a
+    signature counts where the law forbids the call itself without one, since nobody has signed for changes.
+    `world` answers what the law asks besides."""
     gate, task = rules.gate, rules.program.tasks[effect.task]
     proposed = around(rules, state, task, effect.act, effect.name, effect.args)
     rows = [("changed", (ACTION, text(path), Name(f"/{kind}"))) for path, kind in changes]
     history = state.r7.history
     try:
         seen = Observed(effect.observed)
-        found = [*proposed.run, *proposed.moving, *facts_of(proposed, seen), *rows]
+        found = [*proposed.run, *proposed.moving, *facts_of(proposed, seen)]
         if gate.folds:
             found += (EVENT, *past.rows(gate.folds, history))
-        session = gate.policy.session(found)
-        known = (lambda request: answers(gate.folds, history, request)) if gate.folds else None
-        if not seen.answer(session, known):
+
+        def known(request: Request) -> list[tuple[Value, ...]] | None:
+            given = answers(gate.folds, history, request) if gate.folds else None
+            looked = given is not None or canon.dumps(request.to_json()) in seen.rows
+            return given if looked or world is None else world(request)
+
+        def judged(more: Iterable[Fact]) -> Session | None:
+            session = gate.policy.session([*found, *more])
+            return session if seen.answer(session, known) else None
+
+        if signed := effect.observed.get(SIGNED):
+            unsigned = judged(())
+            if unsigned is None or unsigned.holds("forbidden", ACTION):
+                found += approval_facts(*signed)
+        session = judged(rows)
+        if session is None:
             return "the law asks of the changes what nobody looked at"
+        found += rows
         return decide(gate.policy, found, False, session).reason if session.holds("forbidden", ACTION) else ""
     except UserError as error:
         return f"{error.message} [{error.code}]"

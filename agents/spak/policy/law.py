@@ -81,6 +81,14 @@ class Law:
             policy.get("team", {}),
         )
 
+    def guarded(self, names: Iterable[str]) -> Law:
+        """The law that asks for these shipped guards too, whatever a spec says."""
+        text = "".join(f"guard(/{name}).\n" for name in names)
+        file = "asked.mg"
+        while file in self.operator:
+            file = f"also_{file}"
+        return replace(self, operator={**self.operator, file: text}) if text else self
+
     @property
     def key(self) -> bytes:
         """Equal for equal laws."""

@@ -10,13 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from spak.door import look
+from spak.datalog.externals import Request
+from spak.datalog.values import Value
+from spak.door import look as leaving
 from spak.errors import UserError
 from spak.files.faults import is_fault
 from spak.kernel.outcomes import CHANGES
-from spak.ports import Blobs, Call
+from spak.kernel.permit import Asks
+from spak.paths import CODE
+from spak.ports import Blobs, Call, Look
 from spak.runner.secret_guard import SecretGuard
+from spak.tools.observe.predicates import answers
 from spak.workspace import Workspace
+from spak.workspace.tree import Node
 
 WHY = 300
 """Characters of the reason that R4 and the record hold."""
@@ -52,9 +58,9 @@ class Writing:
     confirm: Callable[[], None]
     """Raises when the run is somebody else's now."""
     guard: SecretGuard
-    law: Callable[[Sequence[tuple[str, str]]], str] | None = None
+    law: Callable[[Sequence[tuple[str, str]], Asks], str] | None = None
     """Why the law forbids what the call has changed, paths with their classes; asked before that is kept, and
-    None where the law does not ask."""
+    None where the law does not ask. What it asks of the world is answered as it was before the call."""
 
     def started(self, call: Call) -> Call:
         """Confirms the lease: locks were waited for, and snapshots take time. Raises: LedgerError
@@ -88,8 +94,21 @@ class Writing:
         if self.law is None or step is None:
             return ""
         shown = self.guard.host.shown_secrets
-        found = look(*step, self.workspace.content, holds=self.guard.holds, shown=shown)
-        return self.law([(one.path, str(one.of)) for one in found.changes])
+        found = leaving(*step, self.workspace.content, holds=self.guard.holds, shown=shown)
+        return self.law([(one.path, str(one.of)) for one in found.changes], self._before(*step))
+
+    def _before(self, before: Node, now: Node) -> Asks:
+        """Answers questions about the files before the step, in a checkout that the first question makes."""
+        workspace, own = self.workspace, self.guard.host.predicates
+        look: list[Look] = []
+
+        def asks(request: Request) -> list[tuple[Value, ...]]:
+            if not look:
+                workspace.checkout.hold(before.digest, now.digest, lambda change: False)
+                look.append(Look(workspace.checkout.folder, None, workspace.directory.parent / CODE))
+            return answers([request], look[0], own)[0]
+
+        return asks
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

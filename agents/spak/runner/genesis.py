@@ -16,8 +16,13 @@ from spak.policy.law import GUARD, Law, policy_hash
 from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
 
-GUARDS = {"flow": "specs/laws/flow.mg", "tdd": "specs/policy/strategies/tdd.mg"}
-"""Shipped laws that stand where a spec asks for them, `guard(/NAME)`: a guard, or the moves of a strategy."""
+GUARDS = {
+    "flow": "specs/laws/flow.mg",
+    "refactor": "specs/policy/guards/lines.mg",
+    "symbols": "specs/policy/guards/lines.mg",
+    "tdd": "specs/policy/strategies/tdd.mg",
+}
+"""Shipped laws that apply where a spec asks for them, `guard(/NAME)`: a guard, or the moves of a strategy."""
 
 
 def genesis(

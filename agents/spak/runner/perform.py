@@ -87,7 +87,7 @@ class Performer:
     raises Cancelled and stays pending."""
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
-    forbids: Callable[[Effect, Sequence[tuple[str, str]]], str] = lambda effect, found: ""
+    forbids: Callable[[Effect, Sequence[tuple[str, str]], permit.Asks], str] = lambda *of: ""
     """Why the law forbids what an effect changed, paths with their classes."""
     while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call of a model: a wait, in which this process has its hands free."""

@@ -85,7 +85,7 @@ class Run:
         """Why a snapshot of the run was not used when it was taken up."""
         self.performer = Performer(
             host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm,
-            forbids=lambda effect, found: permit.forbids(self.rules, self.state, effect, found),
+            forbids=lambda effect, *of: permit.forbids(self.rules, self.state, effect, *of),
         )  # fmt: skip
         self.listeners: list[Listener] = []
         self.begun: tuple[Record, ...] = ()

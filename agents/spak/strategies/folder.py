@@ -18,6 +18,8 @@ from spak.world.languages import language_of
 
 MOST, DEPTH = 200_000, 64
 SCHEMAS, MANAGE = (".sql",), "manage.py"
+SHOWN = 100
+"""Characters of a target that a message has."""
 
 
 def look(folder: Path, verb: str, category: str, target: str) -> Situation:
@@ -52,13 +54,15 @@ def _kind(folder: Path, target: str) -> tuple[str, str]:
     try:
         found = (folder / target).resolve()
         inside = found.relative_to(folder.resolve()).as_posix()
-    except (OSError, RuntimeError, ValueError):
+        is_folder, is_file = found.is_dir(), found.is_file()
+    except (OSError, RuntimeError, ValueError):  # a path that is too long, a circle of links, a zero byte
+        shown = repr(target if len(target) <= SHOWN else f"{target[:SHOWN]}...")
         raise UsageError(
-            "ask.target", f"{target!r} is not in the folder", "name a path below --workspace"
+            "ask.target", f"{shown} is no path in the folder", "name a path below --workspace"
         ) from None
-    if found.is_dir():
+    if is_folder:
         return inside, "folder"
-    if not found.is_file():
+    if not is_file:
         return "/".join(paths.normalise(target)), "missing"
     if found.suffix in SCHEMAS:
         return inside, "schema"
