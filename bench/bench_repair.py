@@ -7,7 +7,13 @@ tests of a project, and a search splits them by itself into visible and hidden o
 it passes all tests and answers as the reference solution on 300 inputs that no search has seen; else it is
 overfit. The other lines judge the same searches with one check left out, or take the first patch that passes.
 CPU time is that of the sandboxed jobs and of the search itself, up to the accepted patch; the last run of all
-tests is not in it.
+tests is not in it. Without `visible` every edit passes what the search sees: those searches are made again
+for the first of the mutants.
+
+A half-mended program had two mistakes, of which one is mended: a report of the mended one is stale. Both
+programs fail a test of the problem, by the judge and not by the search. It is called mended where a patch is
+accepted that is not correct, where the search says that no test fails, or where it says of the stale report's
+test that it passes and not that others fail.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +34,7 @@ from typing import Any
 from bench.bench_peers import installed
 from bench.sizes import sized
 from spak import config, data
-from spak.ports import Job, Launcher, MeasureCall
+from spak.ports import Job, MeasureCall
 from spak.proposers.repair import checks, lab
 from spak.proposers.repair import search as searching
 from spak.proposers.repair.candidates import Candidate
@@ -35,6 +42,7 @@ from spak.proposers.repair.candidates import Candidate
 ROOT = Path(__file__).resolve().parents[1]
 LOCK, PLACE = ROOT / "requirements-repair.lock", ROOT / ".venv-repair"
 SEED, MUTANTS, RIGHT = sized(4, 5), sized(200, 1), sized(164, 1)
+HALVES, UNSEEN = sized(60, 1), sized(20, 1)
 INPUTS = 300
 FIRST = frozenset(checks.NAMES)
 
@@ -47,6 +55,7 @@ class Outcome:
     operator: str
     code: str = ""
     """Of a refusal."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
     correct: bool = False
     cpu_s: float = 0.0
     without: dict[str, str] = field(default_factory=dict)
@@ -57,7 +66,7 @@ def rows() -> list[dict[str, Any]]:
     """The figures: name, ours, floor, unit, aim."""
     python = installed(PLACE, LOCK)
     made = subprocess.run(
-        [str(python), str(ROOT / "bench" / "repair_theirs.py"), str(SEED), str(MUTANTS * 2)],
+        [str(python), str(ROOT / "bench" / "repair_theirs.py"), str(SEED), str(MUTANTS * 2), str(HALVES * 2)],
         capture_output=True,
         check=True,
     )
@@ -67,7 +76,8 @@ def rows() -> list[dict[str, Any]]:
     left_alone = [alone(problem) for problem in list(problems.values())[:RIGHT]]
     edits = sum(not one for one in left_alone)
     name = f"right solutions with a stale report: edits, of {len(left_alone)}"
-    return [*_rows(outcomes), *_of_checks(outcomes), _row(name, edits, "edits", "<= 0")]
+    halves = list(halved(problems, found["halves"]))
+    return [*_rows(outcomes), *_of_checks(outcomes), _row(name, edits, "edits", "<= 0"), *_of_halves(halves)]
 
 
 def mended(problems: Mapping[str, Mapping[str, Any]], mutants: list[dict[str, Any]]) -> Iterator[Outcome]:
@@ -76,12 +86,37 @@ def mended(problems: Mapping[str, Mapping[str, Any]], mutants: list[dict[str, An
     for mutant in mutants:
         if count == MUTANTS:
             return
-        outcome = _searched(
-            problems[mutant["task"]], mutant["code"], Outcome(mutant["task"], mutant["operator"])
-        )
+        problem = problems[mutant["task"]]
+        outcome = _searched(problem, mutant["code"], Outcome(mutant["task"], mutant["operator"]))
         if outcome.code != "repair.not_reproduced":
+            if count < UNSEEN:
+                unseen = _searched(problem, mutant["code"], Outcome("", ""), off=frozenset({"visible"}))
+                outcome.without["visible"] = unseen.code or ("correct" if unseen.correct else "overfit")
             count += 1
             yield outcome
+
+
+def halved(
+    problems: Mapping[str, Mapping[str, Any]], halves: list[dict[str, Any]]
+) -> Iterator[tuple[Outcome, Outcome | None]]:
+    """Of the first HALVES half-mended programs the outcome, and that with a stale report, where a test failed
+    before and passes now."""
+    count = 0
+    for half in halves:
+        problem = problems[half["task"]]
+        if count == HALVES or not all(judged(problem, half[name])["fails"] for name in ("code", "both")):
+            continue
+        count += 1
+        before, now = (_failing(problem, half[name]) for name in ("both", "code"))
+        stale = [name for name in before if name not in now]
+        report = _searched(problem, half["code"], Outcome("", ""), test=stale[0]) if stale else None
+        yield _searched(problem, half["code"], Outcome(half["task"], half["operator"])), report
+
+
+def _failing(problem: Mapping[str, Any], code: str) -> list[str]:
+    with _project(problem, code) as call:
+        parts = searching.look(call, searching.Options(tests=(".",))).parts
+    return sorted(test.name for test in (*parts.visible, *parts.hidden) if test.outcome == "fail")
 
 
 def alone(problem: Mapping[str, Any]) -> bool:
@@ -90,45 +125,44 @@ def alone(problem: Mapping[str, Any]) -> bool:
     return bool(_searched(problem, right, Outcome(problem["task_id"], "")).code)
 
 
-def _searched(problem: Mapping[str, Any], code: str, outcome: Outcome) -> Outcome:
-    judged: list[tuple[Any, ...]] = []
-    usual = checks.judge
-
-    def judge(*args: Any) -> checks.Outcome:
-        judged.append(args)
-        return usual(*args)
-
+@contextmanager
+def _project(problem: Mapping[str, Any], code: str) -> Iterator[MeasureCall]:
+    """A folder with the program and its tests, as a search gets it."""
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "solution.py").write_text(code)
         (folder / "test_solution.py").write_text(tests(problem))
         settings = config.settings()
-        call = MeasureCall(
-            "bench",
-            "repair",
-            {},
-            folder,
-            config.box(settings),
-            settings.limits,
-            config.toolchain(settings.binds),
-            seed=SEED,
-        )
+        box, tools = config.box(settings), config.toolchain(settings.binds)
+        yield MeasureCall("bench", "repair", {}, folder, box, settings.limits, tools, seed=SEED)
+
+
+def _searched(problem: Mapping[str, Any], code: str, outcome: Outcome, **options: Any) -> Outcome:
+    seen: list[tuple[Any, ...]] = []
+    usual = checks.judge
+
+    def judge(*args: Any) -> checks.Outcome:
+        seen.append(args)
+        return usual(*args)
+
+    with _project(problem, code) as call:
         checks.judge = judge
         heard, began = _counted(), time.process_time()
         try:
-            found = searching.find(call, searching.Options(tests=(".",), compare_all=True))
+            found = searching.find(call, searching.Options(tests=(".",), compare_all=True, **options))
         finally:
             checks.judge, lab.ask = usual, heard.usual
-        outcome.cpu_s = time.process_time() - began + heard.cpu_ms / 1000
-        outcome.code = found.refusal.code if found.refusal else ""
-        outcome.correct = found.candidate is not None and right(call.launcher, problem, found.candidate)
-        for off in (*((name,) for name in checks.NAMES[1:]), FIRST) if judged else ():
-            other = usual(*judged[0][:3], frozenset(off))
-            label = "all" if off is FIRST else off[0]
-            outcome.without[label] = other.refusal.code if other.refusal else "overfit"
-            if other.candidate is not None and right(call.launcher, problem, other.candidate):
-                outcome.without[label] = "correct"
+    outcome.cpu_s = time.process_time() - began + heard.cpu_ms / 1000
+    if found.refusal:
+        outcome.code, outcome.evidence = found.refusal.code, found.refusal.evidence
+    outcome.correct = found.candidate is not None and right(problem, found.candidate)
+    for off in (*((name,) for name in checks.NAMES[1:]), FIRST) if seen and not options else ():
+        other = usual(*seen[0][:3], frozenset(off))
+        label = "all" if off is FIRST else off[0]
+        outcome.without[label] = other.refusal.code if other.refusal else "overfit"
+        if other.candidate is not None and right(problem, other.candidate):
+            outcome.without[label] = "correct"
     return outcome
 
 
@@ -145,14 +179,20 @@ class _counted:
         return heard
 
 
-def right(launcher: Launcher | None, problem: Mapping[str, Any], candidate: Candidate) -> bool:
+def right(problem: Mapping[str, Any], candidate: Candidate) -> bool:
     """Whether a patched solution answers as the reference does."""
-    assert launcher is not None
+    said = judged(problem, candidate.function.in_file(candidate.edit.text))
+    return bool(said) and said["different"] is None
+
+
+def judged(problem: Mapping[str, Any], code: str) -> Mapping[str, Any]:
+    """What the judge says of a program: `different` and `fails`; nothing where it did not end."""
     settings = config.settings()
-    tools = config.toolchain(settings.binds)
+    tools, launcher = config.toolchain(settings.binds), config.box(settings)
+    assert launcher is not None
     plan = {
         "reference": problem["prompt"] + problem["canonical_solution"],
-        "mended": candidate.function.in_file(candidate.edit.text),
+        "mended": code,
         "entry": problem["entry_point"],
         "test": problem["test"],
         "generated": data.path(lab.COMPARE).read_text(),
@@ -162,9 +202,10 @@ def right(launcher: Launcher | None, problem: Mapping[str, Any], candidate: Cand
     judge = (ROOT / "bench" / "repair_judge.py").read_text()
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
         Path(folder).chmod(0o755)
+        argv = (tools.programs["python"], "-I", "-B", "-c", judge)
         done = launcher.run(
             Job(
-                (tools.programs["python"], "-I", "-B", "-c", judge),
+                argv,
                 Path(folder),
                 writable=False,
                 limits=settings.limits,
@@ -173,7 +214,10 @@ def right(launcher: Launcher | None, problem: Mapping[str, Any], candidate: Cand
             )
         )
     lines = done.stdout.data.decode().strip().splitlines()
-    return bool(lines) and done.status == "exited" and json.loads(lines[-1])["different"] is None
+    if not lines or done.status != "exited":
+        return {"fails": False, "different": "no answer"}
+    found: Mapping[str, Any] = json.loads(lines[-1])
+    return found
 
 
 def tests(problem: Mapping[str, Any]) -> str:
@@ -219,14 +263,32 @@ def _rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
 
 def _of_checks(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     """With each check left out: what is accepted wrongly, beside the whole."""
-    overfit = sum(not one.code and not one.correct for one in outcomes)
+    found = []
+    for name in checks.NAMES:
+        some = [one for one in outcomes if name != "visible" or name in one.without]
+        overfit = sum(not one.code and not one.correct for one in some)
+        of = "" if len(some) == len(outcomes) else f" of {len(some)} mutants"
+        wrong = sum(one.without.get(name) == "overfit" for one in some)
+        label = f"without {name}: overfit patches{of}, beside all five"
+        found.append(_row(label, wrong, "patches", "", overfit))
+    return found
+
+
+def _of_halves(halves: list[tuple[Outcome, Outcome | None]]) -> list[dict[str, Any]]:
+    outcomes = [one for one, _ in halves]
+    stale = [report for _, report in halves if report is not None]
+    wrong = [one for one in outcomes if not one.code and not one.correct]
+    called = len(wrong) + sum(one.code == "repair.not_reproduced" for one in outcomes)
+    called += sum(one.code == "repair.not_reproduced" and not one.evidence.get("failed") for one in stale)
+    asks = sum(one.code == "repair.ambiguous" for one in outcomes)
+    mended, count = sum(one.correct for one in outcomes), len(outcomes)
+    kinds = f"{mended} correct, {asks} asked, {len(stale)} stale reports"
     return [
+        _row(f"{count} half-mended programs ({kinds}): called mended", called, "programs", "<= 0"),
         _row(
-            f"without {name}: overfit patches, beside all five",
-            sum(one.without.get(name) == "overfit" for one in outcomes), "patches", "", overfit,
-        )
-        for name in checks.NAMES[1:]
-    ]  # fmt: skip
+            "half-mended: repaired, or refused with a question", 100 * (mended + asks) / count, "%", ">= 55"
+        ),
+    ]
 
 
 def _row(name: str, ours: float | None, unit: str, aim: str, floor: float | None = None) -> dict[str, Any]:

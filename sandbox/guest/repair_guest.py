@@ -283,7 +283,7 @@ class Trial:
                 if self.enough(place, passing):
                     break
                 if bad is None:
-                    bad = self.tested(candidates[place], "visible", plan["first_s"])
+                    bad = self.tested(candidates[place], "tried", plan["first_s"])
                 tried = place + 1
                 if bad is None:
                     passing.append(place)
@@ -293,7 +293,7 @@ class Trial:
         again = 0
         if not passing:
             for place, _ in late[: plan["most_late"]]:
-                bad = self.tested(candidates[place], "visible", plan["second_s"])
+                bad = self.tested(candidates[place], "tried", plan["second_s"])
                 again += 1
                 self.server.say(tried=place, bad=bad, again=True)
                 if bad is None:
@@ -326,7 +326,7 @@ class Trial:
                 before = [one.__code__ for one in self.functions(candidate)]
                 try:
                     self.swap(candidate)
-                    fork.say([place, self.server.ran(candidate["visible"][:1])])
+                    fork.say([place, self.server.ran(candidate["tried"][:1])])
                 except Exception:
                     fork.say([place, ["", "swap", ""]])
                 for function, code in zip(self.functions(candidate), before, strict=True):

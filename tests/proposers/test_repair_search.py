@@ -148,3 +148,18 @@ def test_code_that_ends_the_guest_is_an_error_and_no_refusal(tmp_path: Path) -> 
     files = {"conftest.py": "import os\n\n\ndef pytest_collection_finish(session):\n    os._exit(0)\n"}
     with pytest.raises(RunError, match=r"repair\.incomplete"):
         searched(project(tmp_path, {**files, "test_a.py": "def test_a():\n    assert 0\n"}))
+
+
+def test_a_stale_report_names_what_fails_instead(tmp_path: Path) -> None:
+    """The named test passes by now, and others do not: that is not called mended."""
+    found = searched(project(tmp_path), test="test_numbers.py::test_clamp[-1-0-10-0]")
+    assert refused(found) == "repair.not_reproduced"
+    assert found.refusal is not None
+    failing = found.refusal.evidence["failed"]
+    assert failing and f"{len(failing)} others fail" in found.refusal.message
+    assert failing[0] in found.refusal.hint
+
+
+def test_without_the_visible_tests_the_search_keeps_whatever_it_tries_first(tmp_path: Path) -> None:
+    found = searched(project(tmp_path), off=frozenset({"visible"}), inputs=10)
+    assert (found.record["tried"], found.record["passing"]) == (12, 12)

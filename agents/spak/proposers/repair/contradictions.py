@@ -39,7 +39,7 @@ def contradicted(call: MeasureCall, path: str, parts: Split, seconds: int) -> Re
         about = table(place, others)
         if about["visible"]:
             candidates.append([len(tables), new])
-            tables.append({**about, "visible": about["visible"][:1], "hidden": about["visible"]})
+            tables.append({**about, "tried": about["visible"][:1], "hidden": about["visible"]})
             said.append((name, answer))
     if not candidates:
         return None

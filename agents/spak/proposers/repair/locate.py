@@ -153,6 +153,7 @@ def table(function: Function, parts: Split) -> dict[str, Any]:
         "heads": list(function.heads),
         "line": function.first,
         "visible": visible,
+        "tried": visible,
         "hidden": touching(parts.hidden),
         "passing": [name for name in visible if name not in failing],
     }

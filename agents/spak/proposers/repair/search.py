@@ -151,7 +151,11 @@ def _unfit(tests: Sequence[Ran], seen: lab.Heard, options: Options) -> Refusal |
     looked_at = named or tests
     if not any(test.outcome == "fail" for test in looked_at):
         what = f"{options.test} passes" if options.test else f"none of {len(tests)} tests fails"
-        return Refusal("repair.not_reproduced", what, "write a test that fails first; nothing was changed")
+        hint = "write a test that fails first; nothing was changed"
+        if failing := [test.name for test in tests if test.outcome == "fail"]:
+            what += f", and {len(failing)} others fail" if len(failing) > 1 else ", and another test fails"
+            hint = f"repair what fails: leave out --test, or name {listed(failing)}"
+        return Refusal("repair.not_reproduced", what, hint, {"failed": failing[:5]} if failing else {})
     return None
 
 
@@ -242,6 +246,8 @@ def _tried(
     places = list(dict.fromkeys((one.function.path, one.function.qual) for one in ranked))
     first = {(one.function.path, one.function.qual): one.function for one in reversed(ranked)}
     tables = [table(first[place], parts) for place in places]
+    if "visible" in options.off:
+        tables = [{**one, "tried": []} for one in tables]
     numbers = {place: number for number, place in enumerate(places)}
     tried = list(ranked[: options.candidates])
     first_s, second_s = limits(parts)
@@ -250,7 +256,7 @@ def _tried(
         "functions": tables,
         "candidates": [[numbers[one.function.path, one.function.qual], one.edit.text] for one in tried],
         "further": options.further,
-        "most_passing": 60,
+        "most_passing": 12 if "visible" in options.off else 60,
         "most_late": 12,
         "first_s": first_s,
         "second_s": second_s,
