@@ -34,7 +34,7 @@ from spak.world.store import Store
 SEED, MANY, TOGETHER = 7, sized(50, 1), 10
 PACKAGES = ("attrs", "click")
 TESTS = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
-SETTINGS = ["-o", "addopts=", "-o", "filterwarnings=", "-o", "xfail_strict=false"]
+SETTINGS = ["-o", "filterwarnings=", "-o", "xfail_strict=false"]
 ALL = sized("tests", "tests/test_filters.py")
 
 
