@@ -196,7 +196,14 @@ class Way:
     def text(self, title):
         """The script."""
         begin = ["PRAGMA foreign_keys = OFF;"] if self.unchecked else []
-        lines = [f"-- {title}", *begin, "BEGIN;", *(f"{sql};" for sql, _ in self.steps), "COMMIT;", ""]
+        lines = [
+            f"-- {''.join(one if one.isprintable() else '?' for one in title)}",
+            *begin,
+            "BEGIN;",
+            *(f"{sql};" for sql, _ in self.steps),
+            "COMMIT;",
+            "",
+        ]
         return "\n".join(lines)
 
 
@@ -293,9 +300,12 @@ def rebuilt(found, before, after):
 
 
 def shared(old, new, table, copied=False):
-    """The columns of a table that both schemas have; `copied`: that are written, and not generated."""
-    kept = {one[1].lower() for one in columns(new, table) if not (copied and one[6])}
-    return [one[1] for one in columns(old, table) if one[1].lower() in kept and not one[6]]
+    """The columns of a table that both schemas have, unless both generate it; `copied`: that are written."""
+    made = {one[1].lower(): one[6] for one in columns(new, table)}
+    return [
+        one[1] for one in columns(old, table)
+        if (name := one[1].lower()) in made and not (made[name] and (copied or one[6]))
+    ]  # fmt: skip
 
 
 def has_rowid(db, table):

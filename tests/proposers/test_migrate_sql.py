@@ -239,6 +239,21 @@ def test_rows_without_a_key_are_named_by_their_number(world: World) -> None:
     assert found["losses"] == [{"table": "t", "column": "a", "rows": 1, "which": [{"rowid": 6}]}]
 
 
+def test_a_generated_column_that_becomes_a_plain_one_keeps_its_values(world: World) -> None:
+    path = world.database("CREATE TABLE t(a TEXT, b TEXT AS (upper(a)));", "INSERT INTO t(a) VALUES ('x');")
+    up = world.text("CREATE TABLE t(a TEXT, b TEXT);")
+    with sqlite3.connect(path) as db:
+        db.executescript(up)
+        assert list(db.execute("SELECT a, b FROM t")) == [("x", "X")]
+    db.close()
+
+
+def test_a_name_of_a_file_is_no_statement(world: World) -> None:
+    world.database("CREATE TABLE t(a);", name="x\nPRAGMA user_version = 7; --.db")
+    lines = world.text("CREATE TABLE t(a, b);").splitlines()
+    assert lines[0].startswith("-- 0001_change_t: x?PRAGMA") and lines[1] == "BEGIN;"
+
+
 def test_rows_without_a_key_are_compared_too(world: World) -> None:
     world.database("CREATE TABLE t(rowid TEXT, a TEXT);", "INSERT INTO t VALUES ('x', '01');")
     found = world.to("CREATE TABLE t(rowid TEXT, a INTEGER);")
