@@ -61,6 +61,8 @@ def test_an_answer_is_a_literal_or_an_error(text: str, wanted: Answer) -> None:
         ("[" * 9000, "repair.answer"),
         ("1" * 10_001, "repair.answer"),
         ("\ud800", "repair.answer"),
+        (f"clamp({'-' * 2000}1) == 1", "repair.answer"),
+        (f"clamp(0x{'f' * 9000}) raises ValueError", "repair.answer"),
         ("clamp(1, 2, 3) == 4", "repair.no_question"),
         ("open('x') raises ValueError", "repair.no_question"),
     ],

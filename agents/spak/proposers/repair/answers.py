@@ -76,12 +76,12 @@ def read(text: str, asked: Question) -> Answer:
     if isinstance(node, ast.Compare) and isinstance(node.left, ast.Call):
         if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
             raise _bad(text)
-        call, node = ast.unparse(node.left), node.comparators[0]
+        call, node = _text(node.left), node.comparators[0]
     elif node is None and (found := re.fullmatch(r"(.*\))?\s*raises\s+(\w+)", stripped, re.DOTALL)):
         left = _parsed(found[1]) if found[1] else None
         if found[1] and left is None:
             raise _bad(text)
-        _same(ast.unparse(left) if left else "", asked)
+        _same(_text(left) if left else "", asked)
         kind = getattr(builtins, found[2], None)
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise _bad(text, f"{found[2]} is not one of Python's own errors")
@@ -190,6 +190,14 @@ def _parsed(text: str) -> ast.expr | None:
             return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
+
+
+def _text(node: ast.expr) -> str:
+    """An expression as its tree is written. Raises: UsageError `repair.answer` for one nested too deep."""
+    try:
+        return ast.unparse(node)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(CODE, "the call of the answer cannot be read", _FORM) from error
 
 
 def _is_literal(node: ast.expr) -> bool:
