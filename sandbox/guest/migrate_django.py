@@ -6,11 +6,11 @@ down.db beside RESULT), and writes RESULT, JSON: the new files, or a refusal. It
 process runs the project's code.
 """
 
+import contextlib
 import importlib
 import io
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -53,8 +53,11 @@ def tried(plan, folder):
         call_command("migrate", *target, **quiet)
 
     def keep(name):
+        """A copy with what the journal holds, though the project may have connections of its own."""
         connections.close_all()
-        shutil.copyfile(path, folder / name)
+        closing, copy = contextlib.closing, sqlite3.connect(folder / name)
+        with closing(sqlite3.connect(path)) as db, closing(copy):
+            db.backup(copy)
 
     known = stage("migrate.history", lambda: MigrationLoader(None).disk_migrations)
     stage("migrate.history", migrate)
@@ -95,7 +98,7 @@ def database(connections, root):
     path = Path(str(one.settings_dict["NAME"])).absolute()
     if one.vendor != "sqlite":
         raise Refused("migrate.unsupported", f"the default database is of {one.vendor}, and not of SQLite")
-    if not path.is_relative_to(root):
+    if not path.resolve().is_relative_to(Path(root).resolve()):  # a link to the database that is in use
         raise Refused("migrate.database", f"{path} is not in the folder of the project")
     if path.exists():
         if path.stat().st_size > MOST:

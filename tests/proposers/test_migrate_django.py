@@ -11,12 +11,28 @@ import pytest
 
 from cli_kit import ROOT
 from migrate_kit import MODELS, guest, project
-from spak.errors import UsageError
+from spak.errors import RunError, UsageError
 from spak.ports import PlanRequest, Search
 from spak.proposers.migrate import DRIVER, MigrateDjango
 from validator_calls import call
 
 SIZE = "size = models.IntegerField(null=True)"
+
+HELD = """\
+import sqlite3
+
+from django.apps import AppConfig
+from django.conf import settings
+
+
+class Shop(AppConfig):
+    name = "shop"
+
+    def ready(self):
+        self.db = sqlite3.connect(settings.DATABASES["default"]["NAME"])
+        self.db.execute("SELECT * FROM shop_item").fetchall()
+"""
+"""A project with a connection of its own, which keeps the journal of the database open."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +70,11 @@ def searched(folder: Path, **options: str) -> Search:
 
 @pytest.mark.sandbox
 def test_a_new_field_is_a_migration_that_was_run_both_ways(work: Path) -> None:
+    with sqlite3.connect(work / "db.sqlite3") as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    db.close()
     (work / "db.sqlite3").chmod(0o644)
+    (work / "shop/apps.py").write_text(HELD)
     (work / "shop/models.py").write_text(
         MODELS + "    color = models.CharField(default='red', max_length=9)\n"
     )
@@ -126,6 +146,23 @@ def test_a_project_that_cannot_be_migrated(work: Path, file: str, was: str, now:
     assert was in text
     path.write_text(text.replace(was, now) if was else now)
     assert to(work, MODELS)["code"] == code
+
+
+def test_a_link_to_the_database_in_use_is_not_followed(work: Path) -> None:
+    real = work.parent / "real.sqlite3"
+    (work / "db.sqlite3").rename(real)
+    (work / "db.sqlite3").symlink_to(real)
+    before = real.read_bytes()
+    found = to(work, MODELS + "    color = models.CharField(default='red', max_length=9)\n")
+    assert found["code"] == "migrate.database" and real.read_bytes() == before
+
+
+def test_a_refusal_that_the_project_wrote_itself(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {"refusal": {"code": "other.code", "message": "m"}}
+    monkeypatch.setattr("spak.proposers.migrate.guest.ask", lambda *args: written)
+    with pytest.raises(RunError) as caught:
+        searched(work)
+    assert caught.value.code == "migrate.incomplete"
 
 
 def test_without_a_database_the_migrations_are_run_on_an_empty_one(work: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from spak import data
 from spak import schema_parts as parts
+from spak.errors import RunError
 from spak.lang.catalog import NamedEntry
 from spak.patch.make import make
 from spak.ports import Candidate, MeasureCall, PlanRequest, Search
@@ -85,6 +86,10 @@ def _searched(place: MeasureCall, do: str, given: Mapping[str, Any], **texts: st
     found = guest.ask(place, GUEST, plan, "migrate.incomplete")
     if "refusal" in found:
         refusal = found["refusal"]
+        if refusal["code"] not in _HINTS:  # the project's process wrote it
+            raise RunError(
+                "migrate.incomplete", "the project answered in the place of the trial", "look at its settings"
+            )
         return Search((), given, {**refusal, "hint": _HINTS[refusal["code"]]})
     patch = make((path, None, text.encode()) for path, text in found["files"].items())
     record = {**given, "from": found["from"], "changed": len(found["changed"])}
