@@ -44,7 +44,7 @@ def tried(plan, folder):
     from django.db.migrations.loader import MigrationLoader
 
     path = database(connections, plan["root"])
-    present = path.name if path.exists() else "an empty database"
+    present = str(path.relative_to(plan["root"])) if path.exists() else "an empty database"
     said = io.StringIO()
     quiet = {"interactive": False, "verbosity": 0, "no_color": True, "stdout": said, "stderr": said}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -413,9 +414,9 @@ def test_without_a_database_the_migrations_are_the_present_schema(world: World) 
 # ---- as a proposer, in the sandbox ----
 
 
-def searched(folder: Path, **options: str) -> Search:
+def searched(folder: Path, original: Path | None = None, **options: str) -> Search:
     request = PlanRequest("p", "t", "s", 0, 0, {"schema": "schema.sql", **options}, {}, {})
-    return Migrate().search(request, call(folder, {}))
+    return Migrate().search(request, replace(call(folder, {}), original=original))
 
 
 @pytest.mark.sandbox
@@ -427,6 +428,11 @@ def test_the_proposer_gives_a_patch_with_its_verdicts(world: World) -> None:
     assert one.tool == "apply_patch" and len(one.checks) == 5 and all(check["ok"] for check in one.checks)
     assert "ADD COLUMN mail TEXT" in one.args["patch"] and read_patch(one.args["patch"])
     assert found.record == {**PLAN, "from": "app.db", "changed": 1}
+    original = world.folder.parent / "original"
+    original.mkdir()
+    (original / "app.db-wal").write_bytes(b"rows that git ignores")
+    refused = searched(world.folder, original).refusal
+    assert refused is not None and refused["code"] == "migrate.database" and "app.db-wal" in refused["hint"]
     refused = searched(world.folder, schema="gone.sql").refusal
     assert refused is not None and refused["code"] == "migrate.schema" and refused["hint"]
 

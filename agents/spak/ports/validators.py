@@ -57,6 +57,8 @@ class MeasureCall:
     """Whether a path of the workspace leads to a file of secrets: no check of texts on this side reads it."""
     changed: Callable[[], Mapping[str, bytes | None]] = dict
     """The files that differ from the run's beginning, each with what it held then; None: it was not there."""
+    original: Path | None = None
+    """The folder that the workspace is a copy of, for a proposer; only what exists there is asked."""
 
 
 @dataclass(frozen=True, slots=True)

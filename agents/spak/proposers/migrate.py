@@ -8,6 +8,7 @@ sandbox/guest/migrate_guest.py; nothing is written, and the kernel judges the re
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,8 @@ from spak.proposers.fitting import fit
 TOOL, CODE = "apply_patch", "migrate.options"
 GUEST = "migrate_guest.py"
 SCHEMAS, DRIVER = "sandbox/guest/migrate_schema.py", "sandbox/guest/migrate_django.py"
+
+JOURNALS = ("-wal", "-journal")
 
 _LOSE = parts.text(
     "Tables and columns (`posts, users.email`) whose values may be lost.", 4096, default="", least=0
@@ -91,9 +94,25 @@ def _searched(place: MeasureCall, do: str, given: Mapping[str, Any], **texts: st
                 "migrate.incomplete", "the project answered in the place of the trial", "look at its settings"
             )
         return Search((), given, {**refusal, "hint": _HINTS[refusal["code"]]})
+    if left := _journal_left_out(place, found["from"]):
+        message = f"{left} holds changes of the database, and is not in the run's copy"
+        hint = f'close the database, or set `bring = ["{left}"]` in [workspace] of spak.toml'
+        return Search((), given, {"code": "migrate.database", "message": message, "hint": hint})
     patch = make((path, None, text.encode()) for path, text in found["files"].items())
     record = {**given, "from": found["from"], "changed": len(found["changed"])}
     return Search((Candidate(TOOL, {"patch": patch}, checks=found["checks"]),), record)
+
+
+def _journal_left_out(place: MeasureCall, database: str) -> str:
+    """The journal that lies next to a database in the user's folder, and not in the copy; empty where there
+    is none: rows that are only in it were not tried."""
+    if place.original is None:
+        return ""
+    for path in (os.path.normpath(f"{database}{end}") for end in JOURNALS):
+        file = place.original / path
+        if not os.path.lexists(place.workspace / path) and file.is_file() and file.stat().st_size:
+            return path
+    return ""
 
 
 __all__ = ["Migrate", "MigrateDjango"]

@@ -390,8 +390,7 @@ class Performer:
 
     def _searched(self, effect: Effect, proposer: Searching, request: PlanRequest) -> Proposed:
         """A plan from a search in the workspace, which it cannot write. Raises: UserError, Cancelled."""
-        with ExitStack() as held:
-            lock = held.enter_context(self.workspace.lock(self.cancel))
+        with self.workspace.lock(self.cancel) as lock:
             if self.host.launcher is not None:
                 self.repositories.before_job()
             call = MeasureCall(
@@ -405,6 +404,7 @@ class Performer:
                 inherit=(lock,),
                 cancel=self.cancel,
                 hides=self.secret_guard.hides,
+                original=self.workspace.original,
             )
             found = proposer.search(request, call)
         return Proposed(Kind.PLAN, self._clean(plans.searched(effect, found, self.blobs)))

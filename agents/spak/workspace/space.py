@@ -108,6 +108,12 @@ class Workspace:
         return Secrets(self._store, self._scanner, self.directory, self._skip, self.lock, self.begun)
 
     @property
+    def original(self) -> Path | None:
+        """The folder that it was copied from; None where a run's folder does not name one."""
+        copied = Copied.read(self.directory.parent)
+        return Path(copied.source) if copied is not None else None
+
+    @property
     def begun(self) -> Node | None:
         """The tree with which the step began that is under way; None where none is."""
         return self._base if self._state == "open" else None
