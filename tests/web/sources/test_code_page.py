@@ -203,6 +203,13 @@ def test_a_damaged_index_is_made_anew(cast: Any, source: Source, repository: Rep
     reading.ask(cast["vera"], source)
     worked(reading.READ)
     assert "Cart.pay" in page(cast, "cart.py#Cart.total")
+    source.refresh_from_db()
+    file = code_index.of_source(source) / code_index.FILES  # type: ignore[operator]
+    file.write_bytes(file.read_bytes().replace(file.read_bytes()[40:60], b"\xff" * 20))
+    assert "The text is not shown" in page(cast, "cart.py#Cart.total")
+    reading.ask(cast["vera"], source)
+    worked(reading.READ)
+    assert "return 3" in page(cast, "cart.py#Cart.total")
 
 
 def test_a_host_that_shares_no_disk_gets_a_copy(cast: Any, read: Read, settings: Any, tmp_path: Path) -> None:

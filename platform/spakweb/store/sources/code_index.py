@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ FOLDER, INDEX, FILES = "code", "index.sqlite", "files.zip"
 MADE = ".made-"
 """What the name of a folder begins with that is not whole yet."""
 OLD_S = 86_400
+DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
+"""What opening or reading a damaged archive raises."""
 Make = Callable[[Path], None]
 """Writes an index and texts into an empty folder."""
 
@@ -130,12 +133,21 @@ def opened(folder: Path | None, stale: int = 0) -> Iterator[Model | None]:
 
 
 def text(folder: Path, path: str) -> str | None:
-    """The text of a file; None where it has none that may be shown."""
+    """The text of a file; None where it has none that may be shown, or is damaged."""
     try:
         with zipfile.ZipFile(folder / FILES) as archive:
             return archive.read(path).decode("utf-8", "replace")
-    except (FileNotFoundError, KeyError, zipfile.BadZipFile):
+    except (*DAMAGE, KeyError):
         return None
+
+
+def has_texts(folder: Path) -> bool:
+    """Whether every text is there and undamaged."""
+    try:
+        with zipfile.ZipFile(folder / FILES) as archive:
+            return archive.testzip() is None
+    except DAMAGE:
+        return False
 
 
 def _here(folder: Path, brought: Callable[[], bytes | None]) -> Path | None:

@@ -104,7 +104,8 @@ def is_whole(folder: Path | None) -> bool:
     """Whether a reading is there, of this version, and undamaged."""
     try:
         with code_index.opened(folder) as model:
-            return model is not None and model.store.rows("PRAGMA quick_check(1)") == [("ok",)]
+            sound = model is not None and model.store.rows("PRAGMA quick_check(1)") == [("ok",)]
+            return sound and folder is not None and code_index.has_texts(folder)
     except UsageError:
         return False
 
