@@ -26,6 +26,7 @@ SHOP = {
         "def use(cart: 'Cart', of: \"list[Cart]\" = ()) -> int:\n    return (cart\n        .pay())\n"
     ),
     "shop/all.py": "from shop.cart import *\n",
+    "shop/empty.py": "",
     "shop/more.py": (
         "import shop.cart as k\nimport shop\nfrom shop.all import Cart as C, total\n\n"
         "def f(total=None):\n    é = [k.total([total('a')])]; return é\n\n"

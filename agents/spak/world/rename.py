@@ -219,7 +219,7 @@ class _Renaming:
             if not path.endswith((".py", ".pyi")):
                 continue
             data = scan.read(self.model.root, found[path])[0] if path in found else b""
-            if hashlib.sha256(data).hexdigest() != digest:
+            if (hashlib.sha256(data).hexdigest() if data else "") != digest:
                 raise UsageError("world.stale", f"{path} changed just now", "try again")
             if words.search(data):
                 self.data[path] = data
