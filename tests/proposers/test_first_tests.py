@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from cli_kit import ROOT
 from repair_kit import project
 from spak.errors import RunError, UsageError
 from spak.ports import PlanRequest, Search
-from spak.proposers.first_tests import FirstTests
+from spak.proposers.first_tests import FirstTests, _tests
 from validator_calls import call
 
 CORE = "def rate():\n    return 2\n"
@@ -77,7 +78,8 @@ def searched(folder: Path, path: str = "core.py", file: str = "test_pinned.py", 
 
 @pytest.mark.sandbox
 def test_answers_that_come_again_are_pinned_and_others_listed(tmp_path: Path) -> None:
-    folder = project(tmp_path / "work", {"core.py": CORE, "shop.py": SHOP, "uses.py": USES})
+    odd = dict.fromkeys(("class.py", "1st.py"), F)
+    folder = project(tmp_path / "work", {"core.py": CORE, "shop.py": SHOP, "uses.py": USES, **odd})
     found = searched(folder)
     assert found.refusal is None
     (one,) = found.candidates
@@ -88,6 +90,7 @@ def test_answers_that_come_again_are_pinned_and_others_listed(tmp_path: Path) ->
     assert "with pytest.raises(ValueError):" in text and "assert shop.Cart(0).total == 0" in text
     assert "shop.Cart.of(" in text and "plus(more=" in text and "shop.outer() == 2" in text
     assert not any(name in text for name in ("lucky", "thing", "slow"))
+    assert ast.parse(text) and {"py:class.py#f", "py:1st.py#f"} <= found.record["left"].keys()
     assert {"py:shop.py#lucky", "py:shop.py#thing", "py:shop.py#slow"} <= found.record["left"].keys()
     (folder / "test_pinned.py").write_text(text)
     assert searched(folder).refusal == {
@@ -115,6 +118,11 @@ def test_where_nothing_can_be_pinned_it_says_why(
     assert found.refusal is not None and found.refusal["code"] == code and said in found.refusal["message"]
     if "nowhere" in files.get("shop.py", ""):
         assert "No module named 'nowhere'" in found.refusal["left"]["py:shop.py#f"]
+
+
+def test_the_name_of_the_file_to_change_is_no_code() -> None:
+    text = _tests('x""" + print(1) + """\n.py', [])
+    assert ast.get_docstring(ast.parse(text)) and len(ast.parse(text).body) == 1
 
 
 def test_answers_are_literals_that_are_the_same_in_every_process() -> None:

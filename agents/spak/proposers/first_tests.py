@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from spak import paths
@@ -102,7 +103,8 @@ def _untested(place: MeasureCall, path: str, file: str) -> tuple[list[dict[str, 
     for one in found:
         top = f"{base}/" * bool(base)
         module = one.path.removeprefix(top).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        fits = re.fullmatch(r"\w+(\.\w+)*", module) and one.path.startswith(top) and one.path.endswith(".py")
+        valid = all(part.isidentifier() and not iskeyword(part) for part in module.split("."))
+        fits = valid and one.path.startswith(top) and one.path.endswith(".py")
         if fits and one.kind in ("function", "method") and re.fullmatch(r"\w+(\.\w+)?", one.qual):
             asked.append({"symbol": one.id, "base": base or ".", "module": module, "qual": one.qual})
     known = {one["symbol"] for one in asked[:MOST]}
@@ -111,9 +113,10 @@ def _untested(place: MeasureCall, path: str, file: str) -> tuple[list[dict[str, 
 
 def _tests(path: str, pinned: Sequence[Mapping[str, Any]]) -> str:
     """The file of tests."""
+    plain = path.encode("unicode_escape").decode().replace('"', "'")
     raises = any(pin[1] == "raises" for one in pinned for pin in one["pins"])
     lines = [
-        f'"""What depends on {path} answers now, pinned before a change: read it before you keep it."""',
+        f'"""What depends on {plain} answers now, pinned before a change: read it before you keep it."""',
         "",
         *sorted({f"import {one['module']}" for one in pinned}),
         *(["", "import pytest"] if raises else []),
