@@ -44,7 +44,8 @@ def tried(plan, folder):
     from django.db.migrations.loader import MigrationLoader
 
     path = database(connections, plan["root"])
-    present = str(path.relative_to(plan["root"])) if path.exists() else "an empty database"
+    existed = path.exists()
+    present = str(path.relative_to(plan["root"])) if existed else "an empty database"
     said = io.StringIO()
     quiet = {"interactive": False, "verbosity": 0, "no_color": True, "stdout": said, "stderr": said}
 
@@ -60,7 +61,9 @@ def tried(plan, folder):
             db.backup(copy)
 
     known = stage("migrate.history", lambda: MigrationLoader(None).disk_migrations)
+    lacked = -len(applied(connections))
     stage("migrate.history", migrate)
+    lacked += len(applied(connections))
     keep("base.db")
     try:
         making = {**quiet, "verbosity": 1, "skip_checks": False, "include_header": False}
@@ -88,8 +91,16 @@ def tried(plan, folder):
     return {
         "files": {str(one.relative_to(root)): one.read_text("utf-8") for one in sorted(set(files))},
         "from": present,
+        "before": f", after pending migrations ({lacked})" if lacked and existed else "",
         "applied": sorted(f"{label}.{name}" for label, name in made),
     }
+
+
+def applied(connections):
+    """The migrations that the database has."""
+    from django.db.migrations.recorder import MigrationRecorder
+
+    return MigrationRecorder(connections["default"]).applied_migrations()
 
 
 def database(connections, root):

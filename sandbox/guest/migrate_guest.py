@@ -155,12 +155,6 @@ def refuse_violations(base, work):
         raise schemas.Refused("migrate.rows", what, rows=len(broken), which=broken[:MOST_ROWS])
 
 
-def held(db):
-    """How many rows there are, in how many tables."""
-    tables = [one["name"] for (kind, _), one in schemas.objects(db).items() if kind == "table"]
-    return sum(counted(db, table) for table in tables), len(tables)
-
-
 def names_of(lose):
     """The tables and columns whose values may be lost."""
     return {name.strip().lower() for name in lose.split(",")} - {""}
@@ -258,7 +252,7 @@ def tried(base, rows, up, down, texts, scratch, lose, source):
     expected("up", work, up.new)
     refuse_losses(changed(rows, work, up.old, up.new, returned=False), lose)
     refuse_violations(rows, work)
-    many, tables = held(work)
+    kept = kept_rows(rows, work, source)
     work.close()
     try:
         back = walked(str(scratch / "up.db"), str(scratch / "down.db"), down, texts["down.sql"])
@@ -270,11 +264,36 @@ def tried(base, rows, up, down, texts, scratch, lose, source):
     refuse_losses(changed(rows, back, up.old, up.new, returned=True), lose)
     return [
         verdict("up", f"{plural(len(up.steps), 'statement')} to the wanted schema"),
-        verdict("kept", f"{plural(many, 'row')} of {plural(tables, 'table')}, from {source}"),
+        kept,
         verdict("foreign_keys", "no row violates one that did not before"),
         verdict("down", f"{plural(len(down.steps), 'statement')} back to the present schema"),
         verdict("returned", "values are what they were"),
     ]
+
+
+def kept_rows(base, work, source):
+    """The verdict on rows, with the tables that give numbers of deleted rows to new ones now."""
+    tables = [one["name"] for (kind, _), one in schemas.objects(work).items() if kind == "table"]
+    many = sum(counted(work, table) for table in tables)
+    before, after = counters(base), counters(work)
+    again = [one for one in tables if before.get(one.lower(), 0) > after.get(one.lower(), highest(work, one))]
+    said = f"; new rows of {', '.join(again)} may get numbers of deleted ones" if again else ""
+    return verdict("kept", f"{plural(many, 'row')} of {plural(len(tables), 'table')}, from {source}{said}")
+
+
+def counters(db):
+    """The highest number that AUTOINCREMENT gave, by table."""
+    try:
+        rows = db.execute("SELECT lower(name), seq FROM sqlite_sequence WHERE typeof(seq) = 'integer'")
+        return dict(rows.fetchall())
+    except sqlite3.Error:
+        return {}  # no table has one
+
+
+def highest(db, table):
+    """The highest number of a row."""
+    rowid = schemas.has_rowid(db, table)
+    return (rowid and db.execute(f"SELECT max(rowid) FROM {schemas.quoted(table)}").fetchone()[0]) or 0
 
 
 def expected(which, db, wanted):
@@ -410,10 +429,9 @@ def django(plan, scratch):
     if shape(base) != shape(back):
         raise schemas.Refused("migrate.irreversible", "the schema is another one after going back")
     refuse_losses(changed(base, back, old, new, returned=True), lose)
-    many, tables = held(work)
     checks = [
         verdict("up", f"{', '.join(found['applied'])} applied"),
-        verdict("kept", f"{plural(many, 'row')} of {plural(tables, 'table')}, from {found['from']}"),
+        kept_rows(base, work, found["from"] + found["before"]),
         verdict("foreign_keys", "no row violates one that did not before"),
         verdict("clean", "makemigrations --check finds no further change"),
         verdict("down", "the schema is the present one again"),

@@ -198,6 +198,7 @@ class Way:
         begin = ["PRAGMA foreign_keys = OFF;"] if self.unchecked else []
         lines = [
             f"-- {''.join(one if one.isprintable() else '?' for one in title)}",
+            "-- sqlite3 -bail DATABASE < this file: without -bail, sqlite3 goes on after an error",
             *begin,
             "BEGIN;",
             *(f"{sql};" for sql, _ in self.steps),

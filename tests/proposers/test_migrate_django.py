@@ -18,6 +18,13 @@ from validator_calls import call
 
 SIZE = "size = models.IntegerField(null=True)"
 
+EMPTY = """\
+from django.db.migrations import Migration as Base
+
+
+class Migration(Base):
+    dependencies = [("shop", "0001_initial")]
+"""
 HELD = """\
 import sqlite3
 
@@ -91,13 +98,15 @@ def test_a_new_field_is_a_migration_that_was_run_both_ways(work: Path) -> None:
 
 def test_a_field_with_values_is_lost_only_where_a_person_names_it(work: Path) -> None:
     models = MODELS.replace(f"    {SIZE}\n", "")
+    (work / "shop/migrations/0002_empty.py").write_text(EMPTY)
     found = to(work, models)
     loss = {"table": "shop_item", "column": "size", "rows": 2}
     assert (found["code"], found["losses"]) == ("migrate.loss", [loss])
     shutil.rmtree(work.parent / "scratch")
     (work.parent / "scratch").mkdir()
     found = to(work, models, lose="shop_item.size")
-    assert list(found["files"]) == ["shop/migrations/0002_remove_item_size.py"]
+    assert list(found["files"]) == ["shop/migrations/0003_remove_item_size.py"]
+    assert found["checks"][1]["detail"].endswith("from db.sqlite3, after pending migrations (1)")
 
 
 @pytest.mark.parametrize(

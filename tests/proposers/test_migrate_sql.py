@@ -148,6 +148,14 @@ def test_the_number_of_a_deleted_row_is_not_given_again(world: World) -> None:
     db.close()
 
 
+def test_a_counter_that_is_lost_is_said(world: World) -> None:
+    world.database(OLD, ROWS)
+    found = world.to(OLD.replace(" AUTOINCREMENT", ""))
+    assert found["checks"][1]["detail"].endswith("; new rows of users may get numbers of deleted ones")
+    found = world.to(OLD.replace("name TEXT", "name TEXT NOT NULL"))
+    assert found["checks"][1]["detail"].endswith("from app.db")
+
+
 def test_random_schemas_are_migrated_or_refused(world: World) -> None:
     """Each pair of generated schemas: SQLite's own pragmas agree after both scripts, or there is a code."""
     draw = random.Random(34)
@@ -252,7 +260,7 @@ def test_a_generated_column_that_becomes_a_plain_one_keeps_its_values(world: Wor
 def test_a_name_of_a_file_is_no_statement(world: World) -> None:
     world.database("CREATE TABLE t(a);", name="x\nPRAGMA user_version = 7; --.db")
     lines = world.text("CREATE TABLE t(a, b);").splitlines()
-    assert lines[0].startswith("-- 0001_change_t: x?PRAGMA") and lines[1] == "BEGIN;"
+    assert lines[0].startswith("-- 0001_change_t: x?PRAGMA") and lines[2] == "BEGIN;"
 
 
 def test_rows_without_a_key_are_compared_too(world: World) -> None:
