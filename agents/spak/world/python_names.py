@@ -8,10 +8,12 @@ the names of a class. It follows no value and reads no other file.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -29,10 +31,23 @@ class Scope:
     `other`."""
     elsewhere: dict[str, str] = field(default_factory=dict)
     """Names that `global` or `nonlocal` sends outwards."""
+    bound: dict[str, int] = field(default_factory=dict)
+    """The line at which a name is bound first."""
+    used: dict[str, int] = field(default_factory=dict)
+    """The line at which the block itself reads a name first."""
 
     def bind(self, name: str, how: str = "other") -> None:
         """Note that a name is bound here."""
         self.binds.setdefault(name, set()).add(how)
+
+    def early(self, name: str) -> bool:
+        """Whether a module or class reads a name that it binds while that may still be another one's."""
+        if self.kind == "function" or name not in self.binds or name not in self.used:
+            return False
+        outer = name in dir(builtins) or (
+            self.kind == "class" and any(name in one.binds for one in self.around() if one is not self)
+        )
+        return outer and (self.kind == "class" or self.used[name] <= self.bound.get(name, 0))
 
     def around(self) -> Iterator[Scope]:
         """This scope and those around it."""
@@ -89,15 +104,16 @@ class _Reader(ast.NodeVisitor):
         self.strings: list[tuple[str, int]] = []
         """Their text and first line; without documentation and annotations."""
         self.module = self.scope = Scope("module", "")
-        self.visit(ast.parse(data))
+        self.tree = ast.parse(data)
+        self.visit(self.tree)
 
     # what is found
 
     def _found(self, name: str, node: ast.AST, at: int, how: str, line: int = 0) -> Name:
         start = getattr(node, "lineno", 0)
         line = line or start
-        if not self.lines[line - 1][at:].startswith(name.encode()):
-            how, at = "fixed", 0
+        if how != "constant" and not self.lines[line - 1][at:].startswith(name.encode()):
+            how, at = "odd" if how == "attribute" else "fixed", 0
         self.names.append(Name(name, line, at, self.scope, start, how))
         return self.names[-1]
 
@@ -110,6 +126,8 @@ class _Reader(ast.NodeVisitor):
     def _headed(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         """The name behind `def` or `class`."""
         self.scope.bind(node.name, "def")
+        indented = self.scope.kind == "module" and node.col_offset > 0
+        self.scope.bound.setdefault(node.name, 1 << 30 if indented else node.lineno - 1)
         line = self.lines[node.lineno - 1]
         head = re.compile(rb"(?:async\s+)?(?:def|class)\s+").match(line, node.col_offset)
         self._found(node.name, node, head.end() if head else len(line), "name")
@@ -124,8 +142,11 @@ class _Reader(ast.NodeVisitor):
     # nodes
 
     def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
+        if isinstance(node.ctx, ast.Load):
+            self.scope.used.setdefault(node.id, node.lineno)
+        else:
             self.scope.bind(node.id)
+            self.scope.bound.setdefault(node.id, node.lineno)
         self._found(node.id, node, node.col_offset, "name")
 
     def visit_Constant(self, node: ast.Constant) -> None:
@@ -139,7 +160,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self.visit(node.value)
         at = (node.end_col_offset or 0) - len(node.attr.encode())
-        self._found(node.attr, node, at, "attribute", node.end_lineno or 0)
+        self._found(node.attr, node, at, _reached(node.value), node.end_lineno or 0)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for one in node.decorator_list:
@@ -276,21 +297,25 @@ class _Reader(ast.NodeVisitor):
         before = len(self.strings)
         self.visit(node)
         del self.strings[before:]
-        for one in ast.walk(node):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                try:
-                    parsed = ast.parse(one.value, mode="eval")
-                except (SyntaxError, ValueError):
-                    continue
-                plain = self.lines[one.lineno - 1][one.col_offset + 1 :].startswith(one.value.encode())
-                for inner in ast.walk(parsed):
-                    if isinstance(inner, ast.Name):
-                        at = one.col_offset + 1 + inner.col_offset if plain else 1 << 20
-                        self._found(inner.id, one, at, "name")
-                    elif isinstance(inner, ast.Attribute):
-                        end = inner.end_col_offset or 0
-                        at = one.col_offset + 1 + end - len(inner.attr.encode()) if plain else 1 << 20
-                        self._found(inner.attr, one, at, "attribute")
+        for one in _quoted(node):
+            self._in_string(one, one.value, True)
+
+    def _in_string(self, at: ast.Constant, text: str, outer: bool) -> None:
+        """The names in an annotation that is a string; one in a string within it is not rewritten."""
+        try:
+            parsed = ast.parse(text, mode="eval")
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        begin = at.col_offset + 1
+        plain = outer and self.lines[at.lineno - 1][begin:].startswith(text.encode())
+        for inner in ast.walk(parsed):
+            if isinstance(inner, ast.Name):
+                self._found(inner.id, at, begin + inner.col_offset if plain else 1 << 20, "name")
+            elif isinstance(inner, ast.Attribute):
+                end = (inner.end_col_offset or 0) - len(inner.attr.encode())
+                self._found(inner.attr, at, begin + end if plain else 1 << 20, "attribute")
+        for nested in _quoted(parsed.body):
+            self._in_string(at, nested.value, False)
 
 
 class Text(_Reader):
@@ -304,6 +329,34 @@ class Text(_Reader):
             assert line[place.at : end] == place.name.encode()
             lines[place.line - 1] = line[: place.at] + new.encode() + line[end:]
         return b"".join(lines)
+
+
+def _quoted(node: ast.expr) -> Iterator[Any]:
+    """The strings in an annotation that are types: not those of `Literal`, nor what `Annotated` adds."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield one
+        last = (
+            getattr(one.value, "attr", getattr(one.value, "id", "")) if isinstance(one, ast.Subscript) else ""
+        )
+        if last == "Annotated" and isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Tuple):
+            stack.append(one.slice.elts[0])
+        elif last != "Literal":
+            stack.extend(ast.iter_child_nodes(one))
+
+
+def _reached(node: ast.expr) -> str:
+    """How an attribute of an expression counts: `constant` where it is one of text or a number, `odd` where
+    the edges do not follow it."""
+    direct = node
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript, ast.Await)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
+        return "constant" if node is direct else "odd"
+    followed = (ast.Name, ast.IfExp, ast.BoolOp, ast.NamedExpr)
+    return "attribute" if isinstance(node, followed) else "odd"
 
 
 def _all(args: ast.arguments) -> list[ast.arg]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import importlib
 import keyword
 import re
-import sys
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +27,10 @@ from spak.world.facts import MOST_LINES, split_root
 from spak.world.index import symbol_id
 from spak.world.link import File, Links, link
 from spak.world.python_names import Name, Scope, Text
+from spak.world.rename_data import Reads, called_by_name, imported, odd_all, outside_base
 from spak.world.values import EXTERNAL, steps_of
 
 _MOST_NAMED = 5
-_NAMES = re.compile(r"\.__(?:qual)?name__\b")
 Target = tuple[str, str]
 """File and QUAL."""
 
@@ -67,6 +66,7 @@ class _Renaming:
         self.data: dict[str, bytes] = {}
         self.values = model.resolver()
         self.places: dict[str, set[Name]] = {}
+        self.reads = Reads(model, self.values, target, self.name)
 
     def run(self) -> Renamed:
         self._allowed()
@@ -76,6 +76,8 @@ class _Renaming:
             self._of_scope(path, scope)
         self._attributes({one.id for path, qual in family for one in self.model.symbols(f"{path}#{qual}")})
         self._uncoded()
+        if not self.leave:
+            self.reads.of_files(family, {path: self._text(path) for path in sorted(self.data)}, {*self.paths})
         return self._checked(family)
 
     # may it be renamed
@@ -84,7 +86,8 @@ class _Renaming:
         symbol, name, new = self.target, self.name, self.new
         if not symbol.path.endswith((".py", ".pyi")):
             raise UsageError("world.language", "symbols of Python are renamed", f"{symbol.path} is another")
-        if not new.isidentifier() or keyword.iskeyword(new) or new == name or _special(new):
+        normal = unicodedata.normalize("NFKC", new) == new
+        if not normal or not new.isidentifier() or keyword.iskeyword(new) or new == name or _special(new):
             raise UsageError(
                 "world.rename_name", f"{new!a} is no new name for {symbol.id}", "letters, digits and `_`"
             )
@@ -102,31 +105,17 @@ class _Renaming:
             raise UsageError(
                 "world.rename_kind", f"{symbol.id} is a fixture", "tests name it by their parameters"
             )
-        decorated = inside == "class" and self.values.symbol(symbol.path, holder).get("dec")
-        if decorated and symbol.kind in ("variable", "constant"):
+        if called_by_name(name) or called_by_name(new):
             raise UsageError(
-                "world.rename_kind",
-                f"{symbol.id} is a field of a decorated class",
-                "its constructor may have a parameter of that name",
+                "world.rename_kind", f"{name} or {new} is a name that tests are found by", "rename it by hand"
             )
-
-        if symbol.kind == "class" and not self.leave:
-            self._unread()
+        if not self.leave:
+            self.reads.of_symbol(holder)
+            if symbol.kind == "class":
+                self._unread()
 
     def _unread(self) -> None:
-        """No code of the class or of its bases reads names as data."""
-        for where, holder in self.values.mro(self.target.path, self.target.qual):
-            body = self.model.facts("body", where) if where else {"refs": {}}
-            for caller, refs in body["refs"].items():
-                if f"{caller}.".startswith(f"{holder}."):
-                    for _, chain, line, *_ in refs:
-                        if _NAMES.search(chain):
-                            raise UsageError(
-                                "world.rename_unsafe",
-                                f"{where}:{line} reads the name of a class as data, and {self.target.id} is"
-                                " or has one that it can read",
-                                "look at what becomes of it; --leave renames nevertheless",
-                            )
+        """No base from outside of the tree reads the name of a class."""
         for where, holder, chain, base in self._from_outside(self.target.path, self.target.qual):
             own = [one for each in getattr(base, "__mro__", ()) for one in vars(each).values()]
             names = {name for one in own for name in getattr(getattr(one, "__code__", None), "co_names", ())}
@@ -148,13 +137,25 @@ class _Renaming:
         family = {_parts(one) for one in found}
         for path, qual in family:
             self._bases(path, qual.rpartition(".")[0])
-            self._untaken(path, qual.rpartition(".")[0])
+            self._untaken(path, qual.rpartition(".")[0], family)
+            holder = self.values.symbol(path, qual.rpartition(".")[0])
+            self.reads.of_class(path, qual.rpartition(".")[0])
+            for bind in holder.get("names", {}).get(self.name, ()):
+                for value in self.values.value_of(path, bind) if len(bind) == 4 else ():
+                    if value[0] == "I" and self.values.member(value, "__set_name__"):
+                        self.reads.found.append(f"{path}#{qual} is told its name by __set_name__")
+            if holder.get("dec") and self.values.symbol(path, qual).get("k") in ("variable", "constant"):
+                raise UsageError(
+                    "world.rename_kind",
+                    f"py:{path}#{qual} is a field of a decorated class",
+                    "its constructor may have a parameter of that name",
+                )
         return family
 
     def _bases(self, path: str, qual: str) -> None:
         """A base from outside of the tree may have the name, and its own code then calls this member."""
         for where, holder, chain, base in self._from_outside(path, qual):
-            if base is None or hasattr(base, self.name) or hasattr(base, self.new):
+            if not outside_base(base) or hasattr(base, self.name) or hasattr(base, self.new):
                 raise UsageError(
                     "world.rename_unsafe",
                     f"{holder} in {where} has the base {chain[:40]!a}, which is not in the tree and may"
@@ -168,28 +169,10 @@ class _Renaming:
             for chain in self.values.symbol(where, holder).get("bases", ()) if where else ():
                 scope = holder.rpartition(".")[0]
                 if all(value[0] != "C" for value in self.values.evaluate(where, scope, chain)):
-                    yield where, holder, chain, self._imported(where, chain)
+                    yield where, holder, chain, imported(self.values, where, chain)
 
-    def _imported(self, path: str, chain: str) -> Any:
-        """A base of Python's own library, or None."""
-        root, rest = split_root(chain.partition("[")[0])
-        if re.search(r"[(|<!]", rest):
-            return None
-        binds = self.values.binds(path, root)
-        if not binds:
-            found: Any = getattr(builtins, root, None)
-        elif len(binds) == 1 and binds[0][0] == "i" and not binds[0][1]:
-            found, rest = _own_module(binds[0][2]), f".{binds[0][3]}{rest}"
-        elif len(binds) == 1 and binds[0][0] == "m":
-            found = _own_module(binds[0][1])
-        else:
-            return None
-        for step in rest.split(".")[1:]:
-            found = getattr(found, step, None)
-        return found
-
-    def _untaken(self, path: str, qual: str) -> None:
-        """The new name is in none of the classes above and below."""
+    def _untaken(self, path: str, qual: str, family: set[Target]) -> None:
+        """The new name is in none of the classes above and below, and no class beside gives the old one."""
         below, front = set(), [self.model.symbols(f"{path}#{qual}")[0].id]
         while front:
             below.update(front)
@@ -199,6 +182,14 @@ class _Renaming:
             symbol = self.values.symbol(where, holder) if where else {}
             if self.new in symbol.get("names", {}) or self.new in symbol.get("attrs", {}):
                 raise self._taken(where, 0, holder)
+        for where, holder in {one for low in below for one in self.values.mro(*_parts(low))}:
+            names = self.values.symbol(where, holder).get("names", {}) if where else {}
+            if self.name in names and (where, f"{holder}.{self.name}") not in family:
+                raise UsageError(
+                    "world.rename_unsafe",
+                    f"{holder} in {where} has {self.name} too, and a class has both as bases",
+                    "give one of them another name by hand",
+                )
 
     def _taken(self, path: str, line: int, holder: str) -> UsageError:
         where = f"{path}:{line}" if line else path
@@ -221,14 +212,15 @@ class _Renaming:
             data = scan.read(self.model.root, found[path])[0] if path in found else b""
             if (hashlib.sha256(data).hexdigest() if data else "") != digest:
                 raise UsageError("world.stale", f"{path} changed just now", "try again")
-            if words.search(data):
+            text = data if data.isascii() else unicodedata.normalize("NFKC", data.decode()).encode()
+            if words.search(text):
                 self.data[path] = data
 
     def _text(self, path: str) -> Text:
         if path not in self.texts:
             try:
                 self.texts[path] = Text(self.data[path])
-            except (SyntaxError, ValueError, RecursionError) as error:
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 raise UsageError(
                     "world.rename_unparsed",
                     f"{path} has the name, and Python does not read it: {str(error)[:100]}",
@@ -255,11 +247,20 @@ class _Renaming:
             ]
             strange = [one for one in imports if not self.places.get(path, set()).issuperset(one.places)]
             fits = ({"def"}, {"other"}) if scope in own else ({"import"},) if imports else (set(),)
-            if strange or bound not in fits:
+            before = scope.early(self.name)
+            if strange or bound not in fits or before:
                 raise UsageError(
                     "world.rename_unsafe",
                     f"{self.name} has several meanings in {scope.qual or 'the module'}, {path}",
                     "give one of them another name by hand",
+                )
+        listed = {path: odd_all(self._text(path).tree) for path in {*found.values()}}
+        for path, line in listed.items():
+            if line and "." not in self.target.qual and not self.leave:
+                raise UsageError(
+                    "world.rename_unsafe",
+                    f"{path}:{line} makes `__all__` by more than a list of names",
+                    "write the names in one list",
                 )
         return [(path, scope) for scope, path in found.items()]
 
@@ -286,12 +287,19 @@ class _Renaming:
 
     def _of_scope(self, path: str, carrier: Scope) -> None:
         """The places of a file in which the name is that of the scope."""
+        for scope in {one.scope for one in self._text(path).names}:
+            if scope is not carrier and carrier in scope.around() and scope.early(self.name):
+                raise UsageError(
+                    "world.rename_unsafe",
+                    f"{scope.qual} in {path} reads {self.name} and binds it, so both may be meant",
+                    "give one of them another name by hand",
+                )
         for one in self._text(path).names:
             inside = carrier in one.scope.around()
-            named = inside and one.name == self.new and one.how not in ("attribute", "listed")
+            named = inside and one.name == self.new and one.how not in ("attribute", "odd", "listed")
             if named and one.scope.holder(self.new) in carrier.around():
                 raise self._taken(path, one.line, one.scope.qual)
-            if one.name != self.name or one.how == "attribute":
+            if one.name != self.name or one.how in ("attribute", "odd"):
                 continue
             if one.how == "listed":
                 if carrier.kind == "module":
@@ -303,7 +311,7 @@ class _Renaming:
                 self._place(path, one)
 
     def _place(self, path: str, one: Name) -> None:
-        if one.how == "fixed":
+        if one.how in ("fixed", "odd"):
             raise UsageError(
                 "world.rename_unsafe",
                 f"{path}:{one.line} names {self.name} in a form that is not rewritten",
@@ -357,7 +365,7 @@ class _Renaming:
                         "write it on lines of their own",
                     )
             for one in self._text(path).names:
-                if one.how == "attribute" and one.name == self.name and one.start in wanted:
+                if one.how in ("attribute", "odd") and one.name == self.name and one.start in wanted:
                     self._place(path, one)
 
     def _outside(self, path: str, body: Any, file: File) -> Iterator[tuple[str, str, int]]:
@@ -375,7 +383,10 @@ class _Renaming:
                     values = self.values.evaluate(path, scope, root + "".join(until))
                     binds = self.values.binds(path, root) or [["m"] if hasattr(builtins, root) else ["v"]]
                     plain = all(step[0] == "." for step in until) and all(bind[0] in "im" for bind in binds)
-                    if values == (EXTERNAL,) and not plain:
+                    if not values and root in ("__import__", "sys"):
+                        values, plain = (EXTERNAL,), False
+                    mine = until and _stem(until[-1]) == _stem(self.target.path)
+                    if values == (EXTERNAL,) and (not plain or mine):
                         yield from ((path, caller, line) for line in lines)
 
     def _strings(self) -> Iterator[tuple[str, str, int]]:
@@ -390,7 +401,7 @@ class _Renaming:
     def _uncoded(self) -> None:
         """No string has the name as code has it: behind a dot, or before one or a bracket."""
         name = re.escape(self.name)
-        code = re.compile(rf"\.{name}\b|\b{name}[.(]")
+        code = re.compile(rf"[.:]{name}\b|\b{name}[.(]")
         found = [f"{path}:{line}" for path, text, line in self._strings() if code.search(text)]
         if found and not self.leave:
             raise UsageError(
@@ -449,14 +460,15 @@ class _Renaming:
         return edges | {(qual(path, caller), name, line) for caller, name, line in links.unresolved}
 
 
-def _own_module(name: str) -> Any:
-    """A module of Python's own library, which does nothing when it is imported; None for another."""
-    return importlib.import_module(name) if name.partition(".")[0] in sys.stdlib_module_names else None
-
-
 def _parts(symbol: str) -> Target:
     path, _, qual = symbol.partition(":")[2].partition("#")
     return path, qual
+
+
+def _stem(module: str) -> str:
+    """The last word of a module's name or path."""
+    parts = re.split(r"[./]", module.removesuffix(".py").removesuffix("/__init__"))
+    return parts[-1]
 
 
 def _last(symbol: str) -> str:
