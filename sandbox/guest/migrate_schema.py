@@ -117,6 +117,8 @@ def objects(db):
     for kind, name, table, sql in rows_of(db):
         same = [word for word, _, _ in tokens(sql)]
         defaults = tuple(str(one[4]) for one in columns(db, name)) if kind == "table" else ()
+        if (kind, name.lower()) in found:  # SQLite tells the case of other letters than a to z apart
+            raise Refused("migrate.unsupported", f"{name}: another {kind} differs in upper case only")
         found[kind, name.lower()] = {"name": name, "table": table, "sql": sql, "same": (*same, *defaults)}
     if len(found) > MOST_OBJECTS:
         raise Refused("migrate.schema", f"{len(found)} tables, indexes, views and triggers of {MOST_OBJECTS}")

@@ -361,6 +361,11 @@ def test_a_schema_that_cannot_be_used(world: World, schema: str, said: str) -> N
     assert not Path("other.db").exists()
 
 
+def test_two_names_that_differ_in_case_only(world: World) -> None:
+    world.database('CREATE TABLE "É"(a); CREATE TABLE "é"(a);')
+    assert world.to('CREATE TABLE "é"(a);')["code"] == "migrate.unsupported"
+
+
 def test_a_schema_file_that_cannot_be_read(world: World) -> None:
     Path("bytes.sql").write_bytes(b"\xff")
     assert world.to("", schema="bytes.sql")["code"] == "migrate.schema"
