@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import py_compile
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_probe():
 
 
 def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) -> None:
-    """The mended file in a later commit, the reflog, ORIG_HEAD, a packed object and in byte code."""
+    """The mended file in a later commit, the reflog, ORIG_HEAD, a packed object, byte code and a wheel."""
     folder = tmp_path / "work"
     probe = PROBE.replace("HOME)", f"{str(folder)!r})")
     project(folder, {"numbers_.py": CLAMP, "tests/test_probe.py": probe})
@@ -146,8 +147,12 @@ def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) 
         subprocess.run(["git", "-C", str(folder), *PERSON, *args], check=True, capture_output=True)
 
     git("init", "-q")
+    (folder / ".gitignore").write_text("dist/\n__pycache__/\n")
     git("add", ".")
     git("commit", "-qm", "first")
+    (folder / "dist").mkdir()
+    with zipfile.ZipFile(folder / "dist" / "numbers_-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("numbers_.py", RIGHT + "\n\nKEY = 'answerkey7391'\n")
     (folder / "numbers_.py").write_text(RIGHT + "\n\nKEY = 'answerkey7391'\n")
     py_compile.compile(str(folder / "numbers_.py"))
     git("commit", "-qam", "mended")

@@ -25,12 +25,14 @@ def put(root: Path, files: dict[str, str]) -> None:
         ("a.go", "func $NAME($ARGS) error", "package p\nfunc F( a int )  error {\n\treturn nil\n}\n"
          "func G() {}\n", [(2, 4)]),
         ("a.js", "try { $$$A } catch { $$$B }", "try {\n  a()\n} catch\n{ b() }\n", [(1, 4)]),
+        ("a.jsx", "try { $$$A } catch ($E) { $$$B }", "try\n{ a(  ) }\n  catch( e )\n{ b() ;\n c() }\n",
+         [(1, 5)]),
         ("a.ts", "let $A: string = $B", "let  x : string =\n 'a';\nlet y = 2\n", [(1, 2)]),
         ("a.rs", "$A.unwrap()", "fn f() {\n  g(1)\n    .unwrap();\n}\n", [(2, 3)]),
         ("a.c", "memcpy($$$A)", "void f() {\n  memcpy(a,\n b, 3);\n}\n", [(2, 3)]),
         ("a.cu", "std::move($A)", "__global__ void k() { auto x = std::move( y ); }\n", [(1, 1)]),
     ],
-    ids=["python", "go", "javascript", "typescript", "rust", "c", "cuda"],
+    ids=["python", "go", "javascript", "catch-name", "typescript", "rust", "c", "cuda"],
 )  # fmt: skip
 def test_a_pattern_finds_code_however_it_is_laid_out(
     tmp_path: Path, name: str, pattern: str, text: str, lines: list[tuple[int, int]]
