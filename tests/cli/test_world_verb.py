@@ -46,6 +46,15 @@ def test_impact_names_dependents_tests_and_what_is_not_known(cli: Cli, shop: Pat
     assert "may: mail.py:7  guess names total" in shown.out
 
 
+def test_impact_names_places_that_may_reach_any_symbol_of_the_file(cli: Cli, shop: Path) -> None:
+    text = "def f(): ...\n\n\ndef run(o, n):\n    return getattr(o, n)()\n"
+    (shop / "dyn.py").write_text(text)
+    done = cli("world", "impact", "dyn.py#f", "--json").json
+    assert done["dynamic"] == [{"symbol": "py:dyn.py#run", "by": "getattr", "line": 5}]
+    assert "dynamic: dyn.py:5  run uses getattr" in cli("world", "impact", "dyn.py#f").out
+    assert cli("world", "impact", "cart.py#Cart.total", "--json").json["dynamic"] == []
+
+
 def test_symbols_of_a_file_and_by_name(cli: Cli, shop: Path) -> None:
     assert cli("world", "symbols", "cart.py").out.splitlines() == [
         "cart.py:1  class Cart",

@@ -107,6 +107,7 @@ def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
         reach = model.impact(targets)
         names = [item.qual.rpartition(".")[2] for item in targets if item.qual]
         sites = model.unresolved(names)
+        dynamic = model.dynamic({item.path for item in targets})
         tests = [item.symbol for item in reach if model.is_test(item.symbol)]
         covers = model.covers(len(sites))
     if as_json:
@@ -125,6 +126,7 @@ def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
                 ],
                 "tests": tests,
                 "may": [{"symbol": caller, "name": name, "line": line} for caller, name, line in sites],
+                "dynamic": [{"symbol": caller, "by": by, "line": line} for caller, by, line in dynamic],
                 "covers": covers.to_json(),
             }
         )
@@ -134,6 +136,10 @@ def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
     _rest(len(reach), most)
     for caller, name, line in sites[:20]:
         common.out(f"may: {caller.partition(':')[2].partition('#')[0]}:{line}  {_short(caller)} names {name}")
+    for caller, by, line in dynamic[:20]:
+        common.out(
+            f"dynamic: {caller.partition(':')[2].partition('#')[0]}:{line}  {_short(caller)} uses {by}"
+        )
     common.say(f"{len(reach)} symbols, {len(tests)} of them tests")
     _covers(covers)
     return 0
