@@ -275,15 +275,16 @@ def _tried(
         "passing": len(done["passing"]),
     }
     if not done["passing"]:
-        return Found(record, refusal=_nothing(done, len(ranked), parts, suspects))
+        return Found(record, refusal=nothing_passes(done, len(ranked), parts, suspects))
     outcome = checks.judge(tried, tables, heard, options.off)
     record |= outcome.counts
     return Found(record, outcome.candidate, outcome.verdicts, outcome.refusal)
 
 
-def _nothing(
+def nothing_passes(
     done: Mapping[str, Any], ranked: int, parts: Split, suspects: Mapping[str, Mapping[int, int]]
 ) -> Refusal:
+    """Why no edit is left: the budget, with the slowest test where edits were late, or the space."""
     top = sorted(((-score, path, line) for path, found in suspects.items() for line, score in found.items()))
     evidence: dict[str, Any] = {"suspects": [f"{path}:{line}" for _, path, line in top[:10]]}
     if done["late"]:
