@@ -72,6 +72,7 @@ def refused(code: Code, target: str, new: str = "other") -> UsageError:
         ("import typing\nX = typing.List['A']\n", "A", "names A in a string as a type"),
         ("def g(x: \"list['A']\"): ...\n", "A", "in a form that is not rewritten"),
         ("g = __import__('a').A().f()\n", "A.f", "could not be followed"),
+        ("import os\nclass B: x = A().f(); y = lambda: os.f()\n", "A.f", "a.py:4 names f more than once"),
         ("g = 'a:A'\n", "A", "1 strings name A as code does"),
         ("g = A().f(), ('a' + 'b').f()\n", "A.f", ""),
     ],

@@ -343,9 +343,11 @@ class _Renaming:
         for caller, _, _, role, at in self.model.callers(ids):
             if role not in ("over", "def"):
                 lines.setdefault(_parts(caller), set()).update(map(int, at.split()))
-        for (path, caller), wanted in sorted(lines.items()):
+        for (path, _), wanted in sorted(lines.items()):
             body, file = files[path]
-            for role, chain, *at in body["refs"].get(caller, ()):
+            for user, (role, chain, *at) in (
+                (one, ref) for one, refs in body["refs"].items() for ref in refs
+            ):
                 named = [
                     part for part in chain.split("|") if f".{self.name}" in steps_of(split_root(part)[1])
                 ]
@@ -354,7 +356,7 @@ class _Renaming:
                 file.edges.clear()
                 file.unresolved.clear()
                 for part in named:
-                    file.follow(caller, file.scope_of(caller, role), role, part, at)
+                    file.follow(user, file.scope_of(user, role), role, part, at)
                 reached = {symbol_id(edge[1], edge[2]) for edge in file.edges}
                 mixed = any(_last(one) == self.name and one not in ids for one in reached)
                 many = any(self._steps(part) > 1 for part in named)
