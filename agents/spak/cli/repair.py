@@ -171,18 +171,9 @@ def search_of(held: Session, proposer: str = "repair") -> dict[str, Any]:
 
 def search_in(ledger: Ledger, proposer: str = "repair") -> dict[str, Any]:
     """The same of a ledger."""
-    from spak.records import Kind
-    from spak.runner.blobs import expand
+    from spak.runner.views import repairs
 
-    plans = (record.body for record, _ in ledger.read() if record.kind == Kind.PLAN)
-    bodies = [body for body in plans if body.get("by") == proposer]
-    if not bodies:
-        return {}
-    body: Mapping[str, Any] = expand(bodies[-1], ledger.blobs)
-    found = {name: body[name] for name in ("search", "refusal") if name in body}
-    for candidate in body["candidates"]:
-        found |= {"patch": candidate["args"]["patch"], "checks": candidate["checks"]}
-    return found
+    return repairs.ended((record for record, _ in ledger.read()), ledger.blobs, proposer)
 
 
 def _print(document: Mapping[str, Any], plan: Mapping[str, Any], name: str, *, applied: bool) -> None:
@@ -195,22 +186,21 @@ def _print(document: Mapping[str, Any], plan: Mapping[str, Any], name: str, *, a
 
 def show_search(plan: Mapping[str, Any]) -> None:
     """Print the counts of a search, with its patch and verdicts or its refusal."""
-    counts = plan.get("search", {})
-    if "tests" in counts:
-        tried, of = counts.get("tried", 0), counts.get("candidates", 0)
-        common.say(
-            f"{counts['tests']} tests, {counts.get('visible', 0)} seen and {counts.get('hidden', 0)} hidden;"
-            f" {tried} of {of} edits tried, {counts.get('passing', 0)} pass"
-        )
+    from spak.runner.views import repairs
+
+    if counts := repairs.counts(plan):
+        common.say(counts)
     if "refusal" in plan:
         _refused(plan["refusal"])
     elif "patch" in plan:
-        common.out(_diff(plan["patch"]))
+        common.out("\n".join(repairs.shown(plan["patch"])))
         for check in plan["checks"]:
             common.say(f"  {'ok ' if check['ok'] else 'NO '} {check['name']:15} {check['detail']}")
 
 
 def _refused(refusal: Mapping[str, Any]) -> None:
+    from spak.runner.views import repairs
+
     common.say(f"no patch: {refusal['message']} [{refusal['code']}]")
     question = refusal.get("question")
     if question:
@@ -218,22 +208,12 @@ def _refused(refusal: Mapping[str, Any]) -> None:
         for number, answer in enumerate(question["answers"], 1):
             patches = "1 patch" if answer["patches"] == 1 else f"{answer['patches']} patches"
             common.say(f"  {number}. {answer['answer']}   {patches}:")
-            common.out("\n".join(f"     {line}" for line in _changes(answer["patch"])))
+            common.out("\n".join(f"     {line}" for line in repairs.changed(answer["patch"])))
     elif "patch" in refusal:
-        common.out(_diff(refusal["patch"]))
+        common.out("\n".join(repairs.shown(refusal["patch"])))
     for line in refusal.get("suspects", ())[:5]:
         common.say(f"  suspected: {line}")
     for which in (refusal, *refusal.get("losses", ())):
         for row in which.get("which", ()):
             common.say(f"  row: {row}")
     common.say(f"  {refusal['hint']}")
-
-
-def _diff(patch: str) -> str:
-    return "\n".join(line for line in patch.rstrip("\n").split("\n") if not line.startswith("before-hash "))
-
-
-def _changes(patch: str) -> list[str]:
-    return [
-        line for line in patch.split("\n") if line[:1] in ("+", "-") and not line.startswith(("+++", "---"))
-    ]
