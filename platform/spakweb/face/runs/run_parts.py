@@ -7,6 +7,7 @@ cursor, the rest is the projection.
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -16,19 +17,20 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from spak.errors import LedgerError
+from spak.errors import LedgerError, UserError
 from spak.lang import parse
 from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.program.model import Budgets
 from spak.records import Kind, decode
-from spak.runner.views import causes, own_tests
+from spak.runner.views import causes, own_tests, repairs
 from spakweb.face.fleet.show import why_waits
-from spakweb.face.runs import backends, prompts, record_parts, times
+from spakweb.face.runs import backends, prompts, record_parts, times, workspace
 from spakweb.face.runs.filters import PAGE, RecordFilter
 from spakweb.face.runs.start_files import GIT
 from spakweb.ground import access, clock
 from spakweb.ground.audit.models import Event
+from spakweb.ground.unsafe_text import reveal
 from spakweb.store.jobs.leases import is_held
 from spakweb.store.ledger import projection
 from spakweb.store.ledger.storage import FULL, no_room
@@ -49,6 +51,8 @@ TABS = {
 }
 MOST_SHOWN = 256 * 1024
 """Characters of the arguments that a page shows whole before somebody approves them."""
+PLANS, SUSPECTS, LONGEST = 20, 5, 400
+"""Plans that are read for the newest search of a repair; suspected lines that are shown, and their length."""
 NODES = 2_000
 """Tasks beyond which no graph is drawn; the table has them all."""
 
@@ -339,6 +343,59 @@ def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
         }
         for name in order
     ]
+
+
+def repair(run: Run) -> dict[str, Any]:
+    """How the newest search for a patch ended: its counts, the patch with its verdicts, or the refusal. Empty
+    where the run had none, or where the records of an imported run have another form."""
+    if not _NAMED.search(spec_text(run)):  # a task of that name needs no look at all records
+        return {}
+    rows = RunRecord.objects.filter(run=run, kind=Kind.PLAN).order_by("-seq")[:PLANS]
+    plans = [decode(bytes(row.line)) for row in reversed(rows)]
+    try:
+        found = repairs.ended(plans, DatabaseLedgers().reader(run.key).blobs)
+        refusal = found.get("refusal") or {}
+        question = refusal.get("question") or {}
+        return found and {
+            "counts": reveal(repairs.counts(found)),
+            "patch": _lines(repairs.shown(found.get("patch") or refusal.get("patch") or "")),
+            "checks": [
+                {"ok": check["ok"] is True, "name": reveal(check["name"]), "detail": reveal(check["detail"])}
+                for check in found.get("checks", ())
+            ],
+            "refusal": {name: reveal(refusal[name]) for name in ("code", "message", "hint") if refusal},
+            "suspects": [
+                _suspect(run, *place.rsplit(":", 1)) for place in refusal.get("suspects", ())[:SUSPECTS]
+            ],
+            "question": question and {"call": reveal(question["call"]), "path": reveal(question["path"])},
+            "answers": [
+                (reveal(answer["answer"]), int(answer["patches"]), _lines(repairs.changed(answer["patch"])))
+                for answer in question.get("answers", ())
+            ],
+        }
+    except (UserError, AttributeError, KeyError, TypeError, ValueError):
+        return {}
+
+
+_NAMED = re.compile(rf"\bPROPOSER\s+{repairs.PROPOSER}\b", re.IGNORECASE)
+
+
+def _suspect(run: Run, path: str, line: str) -> dict[str, str]:
+    """A suspected line with its text, as the files of the run have it; without it where it is not shown."""
+    text = ""
+    try:
+        opened = workspace.opened_file(run, path) or {}
+        lines = opened.get("text", "").split("\n")
+        text = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
+    except (UserError, OSError, ValueError):
+        pass  # the place is known without it
+    return {"path": path, "place": reveal(f"{path}:{line}"), "text": reveal(text[:LONGEST])}
+
+
+def _lines(patch: list[str]) -> list[tuple[str, str]]:
+    """Lines of a patch, each with how it is drawn."""
+    kinds = {"+": "added", "-": "removed", "@": "gap"}
+    return [(kinds.get(line[:1], "same"), reveal(line)) for line in patch if line]
 
 
 def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
                 ],
             }
         case _:
-            return timeline.pane(run, run_parts.address(run))
+            return timeline.pane(run, run_parts.address(run)) | {"repair": run_parts.repair(run)}
 
 
 @require_safe
@@ -286,6 +286,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "unsaved": unsaved_draft(request.user, spec),
         "version_tags": spec.tags.values_list("name", "version__number"),
         "inputs": inputs,
+        "focus": given.get("focus", ""),
         "modes": offered,
         "backends": backends.seen(),
         "usual": usual_time(spec),
