@@ -71,6 +71,7 @@ TEAM_ROUTES = {
     ),
     "spak-source": Route(VIEWER, args=SOURCE),
     "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
+    "spak-source-mend": Route(EDITOR, "post", {}, SOURCE),
     "spak-source-code": Route(VIEWER, args=SOURCE),
     "spak-source-code-read": Route(VIEWER, "post", {}, SOURCE),
     "spak-run-code": Route(VIEWER, args=RUN),

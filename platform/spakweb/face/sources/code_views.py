@@ -21,7 +21,7 @@ from spakweb.face.sources.views import find_source
 from spakweb.ground.unsafe_text import revealing
 from spakweb.store.jobs.models import Job
 from spakweb.store.sources import code_index
-from spakweb.work.sources import reading, run_reading
+from spakweb.work.sources import mending, reading, run_reading
 
 LONGEST = 500
 """Characters of a question that are read."""
@@ -48,6 +48,7 @@ def code(request: HttpRequest, team: str, source: str) -> HttpResponse:
         "read": reverse("spak-source-code-read", kwargs=names),
         "of": f"{found.code_ref} {found.code_commit[:12]}",
         "at": found.code_at,
+        "mend": reverse("spak-source-mend", kwargs=names) if mending.may(request.user, found) else "",
     }
     return _page(request, context, reading.job_of(found), code_index.of_source(found))
 

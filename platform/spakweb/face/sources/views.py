@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from spakweb.face.runs.start_files import GIT
 from spakweb.ground import access
 from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import Team
@@ -18,7 +21,7 @@ from spakweb.store.incoming.models import Receiver
 from spakweb.store.sources.models import Source
 from spakweb.work.incoming import actions as incoming
 from spakweb.work.incoming import log as incoming_log
-from spakweb.work.sources import actions, forges
+from spakweb.work.sources import actions, forges, mending
 
 GIVEN = ("name", "url", "refs", "login", "host_keys", "submodules", "lfs", "forge", "api_url")
 """What of the form is shown again when it is refused; never a token."""
@@ -91,6 +94,7 @@ def _page(request: HttpRequest, source: Source, why: Refused | None = None, secr
         "source": source,
         "runs": rows[:LATEST],
         "may_manage": may_manage,
+        "may_mend": mending.may(request.user, source),
         "forge": forges.NAMES.get(source.forge, ""),
         "receiver": receiver,
         "address": incoming_log.address(request, receiver) if receiver and may_manage else "",
@@ -128,6 +132,15 @@ def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
         case _:
             raise Refused("git.do", "A source cannot do that.", "Use the buttons of its page.")
     return redirect("spak-source", team=team, source=source)
+
+
+@require_POST
+def mend(request: HttpRequest, team: str, source: str) -> HttpResponse:
+    """The form that starts a repair of a failing test from this source, with the team's spec for that."""
+    found = find_source(request, team, source)
+    spec = mending.spec_for(request.user, found)
+    form = reverse("spak-run-new", kwargs={"team": team, "spec": spec.slug})
+    return redirect(f"{form}?{urlencode({'files': GIT, 'source': found.name, 'focus': 'test'})}")
 
 
 def _shown(request: HttpRequest, source: Source, made: Callable[[], str]) -> HttpResponse:
