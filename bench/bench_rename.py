@@ -143,7 +143,8 @@ class _Package:
 
     def tests(self) -> str:
         """The first test that fails; empty when none does."""
-        env = {**os.environ, "PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        env |= {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         left_out = [word for test in self.left_out for word in ("--deselect", test)]
         line = [sys.executable, *TESTS, *SETTINGS, ALL, *left_out]
         done = subprocess.run(line, cwd=self.root, env=env, capture_output=True, text=True, check=False)
