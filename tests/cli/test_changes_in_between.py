@@ -32,7 +32,7 @@ def test_no_other_process_sees_changes_before_they_are_judged(
     (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["law.mg"]\n')
     (tmp_path / "law.mg").write_text(LAW)
     (tmp_path / "changes.spak").write_text(SPEC)
-    seen, judge = tmp_path / "seen.json", changes.look
+    seen, judge = tmp_path / "seen.json", changes.leaving
 
     def judged(*args: Any, **named: Any) -> Any:
         (folder,) = (tmp_path / ".spak/runs").iterdir()
@@ -43,7 +43,7 @@ def test_no_other_process_sees_changes_before_they_are_judged(
         seen.write_text(json.dumps([busy.value.code, code, found.get("applied")]))  # this is a fork
         return judge(*args, **named)
 
-    monkeypatch.setattr(changes, "look", judged)
+    monkeypatch.setattr(changes, "leaving", judged)
     done = cli("run", "changes.spak", "--workspace", "work", "--json")
     assert done.code == 0 and json.loads(seen.read_text()) == ["workspace.busy", 0, []], done.out
     code, found = spak(tmp_path, "apply", "latest", "--check", "--json")
