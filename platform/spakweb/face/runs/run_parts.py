@@ -394,8 +394,8 @@ def _suspect(run: Run, path: str, line: str) -> dict[str, str]:
 
 def _lines(patch: list[str]) -> list[tuple[str, str]]:
     """Lines of a patch, each with how it is drawn."""
-    kinds = {"+": "added", "-": "removed", "@": "gap"}
-    return [(kinds.get(line[:1], "same"), reveal(line)) for line in patch if line]
+    kinds = {"+": "added", "-": "removed", "@": "gap", "+++": "gap", "---": "gap"}
+    return [(kinds.get(line[:3]) or kinds.get(line[:1], "same"), reveal(line)) for line in patch if line]
 
 
 def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:
