@@ -134,6 +134,8 @@ def test_a_name_that_cannot_be_had(
         ("def f(): ...\ndef g():\n    global f\n    f = 2\n", "f", "unsafe", "a form that is not rewritten"),
         ("def f(): ...\nexec('a.f()')\n", "f", "unsafe", "1 strings name f as code does: a.py:3"),
         ("import enum\nclass A(enum.Enum):\n    B = 1\n", "A", "unsafe", "'enum.Enum', which may"),
+        ("import abc\nclass A(abc.ABC): ...\nclass B(A):\n    c = 1\ndef d(a: A): return a.c\n", "B.c",
+         "unsafe", "1 places name c"),
         ("class A(Unknown): ...\n", "A", "unsafe", "'Unknown', which may read its name"),
         ("class A:\n    def g(self): return type(self).__name__\n", "A", "unsafe", "a.py:3 reads the name"),
     ],

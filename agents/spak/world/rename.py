@@ -371,8 +371,9 @@ class _Renaming:
                     self._place(path, one)
 
     def _outside(self, path: str, body: Any, file: File) -> Iterator[tuple[str, str, int]]:
-        """The places that name it behind something that code from outside of the tree gave: it may give back
-        what it was given. What an import from outside holds itself is another thing."""
+        """The places that name it behind something that code from outside of the tree gave, which may be what
+        it was given, and those where a class has it from a base outside, or a subclass alone has it. What an
+        import from outside holds itself is another thing."""
         for caller, refs in body["refs"].items():
             for role, chain, *lines in refs:
                 for part in chain.split("|"):
@@ -388,7 +389,10 @@ class _Renaming:
                     if not values and root in ("__import__", "sys"):
                         values, plain = (EXTERNAL,), False
                     mine = until and _stem(until[-1]) == _stem(self.target.path)
-                    if values == (EXTERNAL,) and (not plain or mine):
+                    given = root + "".join((*until, f".{self.name}"))
+                    below = any(one[0] in "CI" for one in values)
+                    based = below and EXTERNAL in self.values.evaluate(path, scope, given)
+                    if based or (values == (EXTERNAL,) and (not plain or mine)):
                         yield from ((path, caller, line) for line in lines)
 
     def _strings(self) -> Iterator[tuple[str, str, int]]:
