@@ -33,7 +33,7 @@ from spak.world.store import Store
 
 SEED, MANY, TOGETHER = 7, sized(50, 1), 10
 PACKAGES = ("attrs", "click")
-TESTS = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
+TESTS = ["-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 SETTINGS = ["-o", "filterwarnings=", "-o", "xfail_strict=false"]
 ALL = sized("tests", "tests/test_filters.py")
 
@@ -143,8 +143,8 @@ class _Package:
 
     def tests(self) -> str:
         """The first test that fails; empty when none does."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        env |= {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        env |= {"PYTHONPATH": str(self.root / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         left_out = [word for test in self.left_out for word in ("--deselect", test)]
         line = [sys.executable, *TESTS, *SETTINGS, ALL, *left_out]
         done = subprocess.run(line, cwd=self.root, env=env, capture_output=True, text=True, check=False)
