@@ -315,6 +315,14 @@ def chromium() -> Iterator[Any]:
         made.close()
 
 
+SCRIPTS_FIRST = """
+const deaf = new CSSStyleSheet(); deaf.replaceSync("html { pointer-events: none }");
+document.adoptedStyleSheets.push(deaf);
+document.addEventListener("DOMContentLoaded", () => document.adoptedStyleSheets.pop());
+"""
+"""A page takes a click once its scripts have run: a press on what no script hears yet is lost."""
+
+
 class Watched:
     """A browser window of its own. The first of a name signs in by the form, the next have its cookies."""
 
@@ -329,6 +337,7 @@ class Watched:
             options["storage_state"] = {"cookies": known, "origins": []}
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(STEP_MS)
+        self.context.add_init_script(SCRIPTS_FIRST)
         self.page = self.context.new_page()
         self.troubles: list[str] = []
         self.expected: list[str] = ["htmx:error: timeout"]

@@ -30,13 +30,14 @@ from platform_kit import migrated
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(300)]
 
 SHORT = [
-    (f"{SPACE}.take", False, "taken, and nothing done"),
-    (f"{SPACE}.recover", False, "about to roll back"),
-    (f"{RUN}._do", False, "about to do the step"),
-    (f"{LOCK}._take", False, "about to lock"),
-    (f"{SPACE}.begin", True, "begun"),
-    (f"{STEP}.take", False, "the tool has run"),
-    (f"{SPACE}.settle", False, "about to settle"),
+    (f"{SPACE}.take", False, 1, "taken, and nothing done"),
+    (f"{SPACE}.recover", False, 1, "about to roll back"),
+    (f"{RUN}._do", False, 1, "about to do the step"),
+    (f"{LOCK}._take", False, 1, "about to lock"),
+    (f"{SPACE}.begin", True, 1, "begun"),
+    (f"{SPACE}.begin", True, 2, "begun, before a job"),
+    (f"{STEP}.take", False, 1, "the tool has run"),
+    (f"{SPACE}.settle", False, 1, "about to settle"),
 ]
 MIDDLE = (f"{RUN}._do", True, 3)
 """Where the second worker is stopped when the first is woken in the middle of its work."""
@@ -51,9 +52,9 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("hosts", [1, 2], ids=["one host", "two hosts"])
-@pytest.mark.parametrize(("point", "after"), [one[:2] for one in SHORT], ids=[one[2] for one in SHORT])
+@pytest.mark.parametrize(("point", "after", "nth"), [one[:3] for one in SHORT], ids=[one[3] for one in SHORT])
 def test_a_worker_that_wakes_too_late_does_nothing(
-    site: Freezer, point: str, after: bool, hosts: int
+    site: Freezer, point: str, after: bool, nth: int, hosts: int
 ) -> None:
     """On two hosts each has its own network, name and process ids. With `files` they share the data folder,
     and the one that was stopped is woken in the middle of the other's work; else each sees its own alone."""
@@ -61,7 +62,7 @@ def test_a_worker_that_wakes_too_late_does_nothing(
         needed()
     apart = hosts == 2 and site.storage == "database"
     second = MIDDLE if hosts == 2 and not apart else None
-    found = site(point, after, apart=apart, second=second, namespaces=hosts == 2)
+    found = site(point, after, nth, apart=apart, second=second, namespaces=hosts == 2)
     assert found["reached"] and not found["wrong"], f"{found}\n{site.said}"
     assert not found["changed"] or (apart and (point, after) in CONFIRMED), found
 

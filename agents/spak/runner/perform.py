@@ -231,8 +231,6 @@ class Performer:
                 return Proposed(Kind.ACT, refused)
             check(self.cancel)
             starts = tool.entry.sandboxed and self.host.launcher is not None
-            if starts:
-                self.repositories.before_job()
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
@@ -243,6 +241,8 @@ class Performer:
                     repository=self.repositories.commits(history.committed, self.cancel),
                     shown=shown(effect, history.origins, self.workspace, self.rules), cancel=self.cancel,
                 ))  # fmt: skip
+                if starts:
+                    self.repositories.before_job()
                 result = tool.run(call)
                 faults.look(self.host.launcher, tool.entry.sandboxed, result, call.workspace, last)
         written = result.output.decode("utf-8", "replace")

@@ -150,6 +150,7 @@ def test_a_click_is_not_lost_where_the_page_is_drawn_anew_under_it(person: Perso
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
     table = page.locator("#pane details", has_text="Steps as a table")
+    expect(table).to_be_visible()
     page.evaluate("document.getElementById('pane').firstElementChild.dataset.old = 'yes'")
     page.route("**/runs/*/", lambda route: asked.append(route))
     opened(alice, sockets).send(json.dumps({"type": "resync", "to": 1}))
