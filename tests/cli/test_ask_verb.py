@@ -150,4 +150,19 @@ def test_a_refused_patch_is_printed_with_what_would_help(cli: Cli, tmp_path: Pat
     tests = "from mod import area\n\n\ndef test_a():\n    assert area(2, 3) == 6\n"
     project(tmp_path / "work", {"mod.py": wrong, "test_mod.py": tests})
     done = cli("ask", "fix", "--workspace", "work")
-    assert done.code == 1 and "no patch:" in done.err and "[repair." in done.err
+    assert done.code == 5 and "no patch:" in done.err and "[repair." in done.err
+
+
+@pytest.mark.sandbox
+def test_a_patch_that_the_guard_denies_names_the_symbol_and_both_commands(cli: Cli, tmp_path: Path) -> None:
+    uses = "from numbers_ import clamp\n\n\ndef percent(x):\n    return clamp(x, 0, 100)\n"
+    (project(tmp_path / "work") / "uses.py").write_text(uses)
+    code, seen = spak(tmp_path, "ask", "fix", "--workspace", "work", "--json")
+    assert (code, seen["refusal"]["codes"]) == (1, ["run.rollbacks"])
+    assert seen["unsafe"] == {"path": "numbers_.py", "symbols": {"py:uses.py#percent": "untested"}}
+    home = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    (tmp_path / "spak.toml").write_text(cli("keys", "make", "alice", env=home).out)
+    done = cli("ask", "fix", "--workspace", "work")
+    assert done.code == 4 and "numbers_.py: py:uses.py#percent (untested)\n" in done.err
+    assert "write the tests first: spak ask generate_test numbers_.py --workspace work\n" in done.err
+    assert cli(*done.err.rpartition("sign the risk: spak ")[2].split(), env=home).code == 0

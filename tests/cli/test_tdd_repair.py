@@ -61,8 +61,10 @@ def test_a_planted_bug_is_mended_and_each_move_has_its_proof(tmp_path: Path) -> 
 
 def test_a_refused_patch_leads_to_a_person_and_changes_nothing(tmp_path: Path) -> None:
     project(tmp_path / "work", {"mod.py": WRONG, "test_mod.py": AREA})
-    code, seen = spak(tmp_path, "run", SPEC, "--workspace", "work", "--json")
-    assert (code, seen["state"], seen["task"]) == (1, "failed", "give_up")
+    code, seen = spak(tmp_path, "run", SPEC, "--workspace", "work", "--seed", "1", "--json")
+    assert (code, seen["state"], seen["task"]) == (5, "refused", "give_up")
+    assert seen["refusal"]["codes"] == ["repair.exhausted"]
+    assert "single edits passes the failing tests: record" in seen["refusal"]["cause"]
     made = moves(tmp_path, seen)
     assert [name for _, name in made][-2:] == ["/generate_patch", "/escalate_to_user"]
     _, shown = spak(tmp_path, "show", "latest", "--proof", str(made[-1][0]))

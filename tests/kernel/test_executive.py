@@ -98,7 +98,8 @@ def test_the_law_leads_from_the_failing_test_to_the_end(tmp_path: Path) -> None:
 @pytest.mark.sandbox
 def test_three_tries_then_a_person(tmp_path: Path) -> None:
     code, seen = run(tmp_path, tdd(text="still not"))
-    assert (code, seen["task"]) == (1, "give_up")
+    assert (code, seen["state"], seen["task"]) == (5, "refused", "give_up")
+    assert seen["refusal"]["codes"] == ["tool.exit"]
     assert routes(tmp_path).count("/generate_patch") == 3 and routes(tmp_path)[-1] == "/escalate_to_user"
 
 

@@ -20,9 +20,10 @@ from spak.templates import TEMPLATES
 
 if TYPE_CHECKING:
     from spak.cli.session import Session
+    from spak.runner import View
     from spak.strategies import Choice, Situation
 
-REFUSED = 5
+REFUSED, LISTED = 5, 5
 GUARDS = ("symbols",)
 """What the law of a run asks for that a verb of change began, whatever its strategy says."""
 
@@ -92,6 +93,7 @@ def _run(
     from spak.cli.progress import progress
     from spak.cli.repair import search_of, show_search
     from spak.cli.show import show
+    from spak.runner.views import repairs
 
     assert choice.strategy is not None
     held = session.begin(
@@ -113,15 +115,50 @@ def _run(
         name = choice.strategy.name
         proposer = name if name.startswith("migrate") or name == "first_tests" else "repair"
         search = search_of(held, proposer)
+        unsafe = repairs.unsafe((record for record, _ in held.run.ledger.read()), held.run.ledger.blobs)
     finally:
         held.close()
     if as_json:
-        common.emit({**seen.to_json(), **about, **({proposer: search} if search else {})})
+        common.emit(
+            {
+                **seen.to_json(),
+                **about,
+                **({proposer: search} if search else {}),
+                **({"unsafe": unsafe} if unsafe else {}),
+            }
+        )
         return common.EXIT[seen.state]
     if text:
         common.out(text, nl=False)
     show_search(search)
-    return show(seen, as_json)
+    code = show(seen, as_json)
+    if unsafe and code in (1, 4):
+        _say_unsafe(unsafe, about["intent"], folder, seen)
+    return code
+
+
+def _say_unsafe(unsafe: Mapping[str, Any], intent: Mapping[str, Any], folder: Path, seen: View) -> None:
+    """Which symbols keep a patch back, and the commands of both ways on."""
+    from shlex import join
+
+    from spak import config
+
+    symbols, place = unsafe["symbols"], [] if folder == Path() else ["--workspace", str(folder)]
+    named = [f"{symbol} ({cover})" for symbol, cover in symbols.items()]
+    more = f" and {len(named) - LISTED} more" if len(named) > LISTED else ""
+    common.say(
+        f"the patch is held back by what depends on {unsafe['path']}: {', '.join(named[:LISTED])}{more}"
+    )
+    repeat = join(["spak", "ask", intent["verb"], *filter(None, [intent["target"]]), *place])
+    if "untested" in symbols.values():
+        first = join(["spak", "ask", "generate_test", unsafe["path"], *place])
+        common.say(f"write the tests first: {first}\n  read what they pin, apply them, then again: {repeat}")
+    if seen.state == "waiting":
+        common.say(f"or sign the risk: spak approve {seen.run}")
+    elif not config.settings().approvers:
+        common.say(
+            f"or sign the risk: spak keys make >> spak.toml\n  then: {repeat}, and spak approve latest"
+        )
 
 
 def _answer(held: Session) -> str:

@@ -72,6 +72,9 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
         return EnterTask(target)
     if task.terminal and not failing:
         _succeed(turn)
+    elif r7.moves[0] == executive.SURRENDER:
+        given_up = r7.due[-1] if r7.due else ""
+        turn.refuse(given_up or "run.escalated", "a person goes on from what the last search or check says")
     elif signal == "fail" or task.terminal:
         step = task.step(turn.state.r0.step)
         cause = {"times": step.poll.limit} if code == POLL_LIMIT and step and step.poll else {}

@@ -20,6 +20,8 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import State, change
 
 FAILING = ("fail", "timeout")
+SURRENDER = "/escalate_to_user"
+"""The move by which a law gives up (seed 004, 3.2): what fails after it ends the run as refused."""
 
 
 class Derived(NamedTuple):

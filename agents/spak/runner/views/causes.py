@@ -80,6 +80,8 @@ class Trail:
     end: Record | None = None
     _permit: Record | None = None
     _act: Record | None = None
+    _refused: Record | None = None
+    """The plan of the last search that ended without a candidate."""
     _routed: int = 0
     _root: str = ""
 
@@ -92,6 +94,7 @@ class Trail:
                 self._permit = record
             case Kind.ACT | Kind.PLAN:
                 self._act = record
+                self._refused = record if "refusal" in record.body else self._refused
             case Kind.ROUTE:
                 self._route(record)
             case Kind.END:
@@ -226,11 +229,11 @@ class Trail:
 
     def searched(self, cause: Mapping[str, Any]) -> str:
         """The sentence about a search that ended without a candidate: what the search says."""
-        act = self._act
-        refusal = None if act is None else act.body.get("refusal")
-        if act is None or not isinstance(refusal, Mapping):
+        plan = self._refused
+        refusal = None if plan is None else plan.body["refusal"]
+        if plan is None or not isinstance(refusal, Mapping):
             return ""
-        return f"{_short(_head(refusal.get('message')))}: record {act.seq}"
+        return f"{_short(_head(refusal.get('message')))}: record {plan.seq}"
 
     def underived(self, cause: Mapping[str, Any]) -> str:
         """The sentence about a task whose next move the law left open."""

@@ -33,6 +33,31 @@ def ended(records: Iterable[Record], blobs: Blobs, proposer: str = PROPOSER) -> 
     return found
 
 
+def unsafe(records: Iterable[Record], blobs: Blobs) -> dict[str, Any]:
+    """`path` and `symbols` where the guard of symbols holds the newest plan's patch back: the file that it
+    changes, and each symbol that depends on it with why that is not safe (`untested`, `unresolved`,
+    `unparsed`). Empty where the law permitted it or had another reason.
+
+    Raises: LedgerError where a blob is missing.
+    """
+    rows: list[Any] = []
+    denied = False
+    for record in records:
+        if record.kind == Kind.PLAN:
+            rows, denied = [], False
+        elif record.kind == Kind.OBSERVE:
+            rows += expand(record.body, blobs).get("facts", {}).get("rows", ())
+        elif record.kind == Kind.PERMIT and record.body["act"] == "tool":
+            denied = record.body["allow"] is not True
+    impacts = [row for (pred, _), found in rows if pred == "symbol_impact" for row in found]
+    if not denied or not impacts:
+        return {}
+    return {
+        "path": impacts[0][1],
+        "symbols": {symbol: cover["name"].removeprefix("/") for symbol, _, cover in impacts},
+    }
+
+
 def counts(found: Mapping[str, Any]) -> str:
     """The figures of a search in a line; empty where it did not come to the tests."""
     search = found.get("search", {})

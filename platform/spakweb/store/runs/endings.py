@@ -17,6 +17,7 @@ WORDS = {
     "run.env": "a step sets an environment variable that the system does not accept",
     "run.empty_task": "the task has nothing to do",
     "run.imported": "it was imported, and its rules differ from those of this platform",
+    "run.escalated": "the law gave up, and a person goes on",
     "run.fork": "the record to fork at does not exist",
     "run.interrupted": "it was interrupted",
     "run.invariant": "a step broke the task's invariant, and its changes were rolled back",
