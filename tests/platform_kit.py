@@ -328,7 +328,10 @@ class Watched:
 
     size = (1280, 860)
 
-    def __init__(self, browser: Any, server: Server, name: str = "", **options: Any) -> None:
+    def __init__(
+        self, browser: Any, server: Server, name: str = "", early: bool = False, **options: Any
+    ) -> None:
+        """`early`: it presses before the scripts of a page have run, too."""
         self.server, self.url = server, server.url
         width, height = self.size
         options = {"viewport": {"width": width, "height": height}, **options}
@@ -337,7 +340,8 @@ class Watched:
             options["storage_state"] = {"cookies": known, "origins": []}
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(STEP_MS)
-        self.context.add_init_script(SCRIPTS_FIRST)
+        if not early:
+            self.context.add_init_script(SCRIPTS_FIRST)
         self.page = self.context.new_page()
         self.troubles: list[str] = []
         self.expected: list[str] = ["htmx:error: timeout"]

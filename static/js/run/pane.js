@@ -134,11 +134,13 @@ export class Pane {
   }
 }
 
-// Where somebody is in the pane: what is open, scrolled and in focus. Gives what finds it again after a redraw.
+// Where somebody is in the pane: what is open, scrolled and in focus, and the record that was opened or is on its way.
+// Gives what finds it again after a redraw.
 function position(pane) {
   const named = (summary) => summary.textContent.replace(/[\d,]+/g, "");
   const open = new Set([...pane.querySelectorAll("details[open] > summary")].map(named));
   const focused = pane.contains(document.activeElement) ? document.activeElement : null;
+  const record = pane.querySelector("#record"), row = focused?.closest("#records > li")?.dataset.seq;
   const seq = focused?.dataset.seq, summary = focused?.matches("summary") ? named(focused) : null;
   const { scrollLeft = 0, scrollTop = 0 } = pane.querySelector(".timeline-scroll") ?? {};
   return () => {
@@ -146,6 +148,9 @@ function position(pane) {
       if (open.has(named(one))) one.parentElement.open = true;
       if (named(one) === summary) one.focus({ preventScroll: true });
     }
+    if (record) pane.querySelector("#record")?.replaceWith(record);
+    if (record?.contains(focused)) focused.focus({ preventScroll: true });
+    if (row) pane.querySelector(`#records > li[data-seq="${row}"] a`)?.focus({ preventScroll: true });
     if (seq) pane.querySelector(`.timeline-svg a[data-seq="${seq}"]`)?.focus({ preventScroll: true });
     Object.assign(pane.querySelector(".timeline-scroll") ?? {}, { scrollLeft, scrollTop });
   };

@@ -323,7 +323,7 @@ def test_too_much_and_what_cannot_be_read_is_told_before_it_is_sent(person: Pers
 def test_files_that_come_before_the_script_has_loaded_are_taken(
     person: Person, tmp_path: Path, how: str
 ) -> None:
-    alice = person()
+    alice = person(early=True)
     page, held = alice.page, list[Route]()
     page.route("**/bundles/start*.js", lambda route: held.append(route))
     with page.expect_request("**/bundles/start*.js"):

@@ -166,6 +166,40 @@ def test_a_click_is_not_lost_where_the_page_is_drawn_anew_under_it(person: Perso
     assert table.get_attribute("open") is not None
 
 
+def test_a_record_on_its_way_is_shown_where_the_list_is_drawn_anew_meanwhile(
+    person: Person, begin: Begin
+) -> None:
+    alice = person(fresh=True)
+    page, sockets, asked, opening = alice.page, [], [], []
+
+    def pass_on(socket: Any) -> None:
+        sockets.append(socket)
+        socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/runs/[^/]+/events"), pass_on)
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page.click(".detail-side .tabs >> text=Records")
+    link = page.locator("#records a").first
+    expect(link).to_be_visible()
+    page.evaluate("document.getElementById('records').dataset.old = 'yes'")
+    page.route(re.compile(r"/r/\d+/$"), lambda route: opening.append(route))
+    page.route(re.compile(r"/runs/[^/]+/\?"), lambda route: asked.append(route))
+    opened(alice, sockets).send(json.dumps({"type": "resync", "to": 1}))
+    while not asked:
+        page.wait_for_timeout(50)
+    link.focus()
+    page.keyboard.press("Enter")
+    while not opening:
+        page.wait_for_timeout(50)
+    for route in asked:
+        route.continue_()
+    expect(page.locator("#records[data-old]")).to_have_count(0)
+    expect(link).to_be_focused()
+    opening[0].continue_()
+    expect(page.locator("#record-title")).to_be_focused()
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/events"), lambda socket: socket.close(code=1011))
