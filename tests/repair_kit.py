@@ -43,6 +43,26 @@ def test_clamp(value, low, high, wanted):
     assert clamp(value, low, high) == wanted
 """
 
+WRONG = 'def area(w, h):\n    return "no"\n'
+AREA = """from mod import area
+
+
+def test_a():
+    assert area(2, 3) == 6
+
+
+def test_b():
+    assert area(0, 3) == 0
+
+
+def test_c():
+    assert area(1, 1) == 1
+
+
+def test_d():
+    assert callable(area)
+"""
+
 
 def project(folder: Path, files: dict[str, str] | None = None) -> Path:
     """A folder with these files; with the planted mistake of `clamp` and its tests where none are named."""

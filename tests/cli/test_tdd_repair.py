@@ -8,31 +8,12 @@ from typing import Any
 import pytest
 
 from cli_kit import ROOT, run_dir, spak
-from repair_kit import CLAMP, RIGHT, TESTS, project
+from repair_kit import AREA, CLAMP, RIGHT, TESTS, WRONG, project
 from spak import canon
 
 pytestmark = pytest.mark.sandbox
 
 SPEC = str(ROOT / "specs/strategies/tdd_repair.spak")
-WRONG = 'def area(w, h):\n    return "no"\n'
-AREA = """from mod import area
-
-
-def test_a():
-    assert area(2, 3) == 6
-
-
-def test_b():
-    assert area(0, 3) == 0
-
-
-def test_c():
-    assert area(1, 1) == 1
-
-
-def test_d():
-    assert callable(area)
-"""
 
 
 def moves(folder: Path, document: Any) -> list[tuple[int, str]]:

@@ -190,6 +190,13 @@ def show_search(plan: Mapping[str, Any]) -> None:
 
     if counts := repairs.counts(plan):
         common.say(counts)
+    if model := plan.get("model"):
+        who = f"model {model['name']}" if model["name"] else "the model"
+        common.say(f"{who}: no patch: {model['message']} [{model['code']}]")
+        if "patch" in model:
+            common.out("\n".join(repairs.shown(model["patch"])))
+    if by := plan.get("by"):
+        common.say(f"by: {by}")
     if "refusal" in plan:
         _refused(plan["refusal"])
     elif "patch" in plan:

@@ -171,7 +171,7 @@ class Question:
 @runtime_checkable
 class Searching(Protocol):
     """A proposer that runs code of the workspace, in the sandbox, to find candidates. Same files, same
-    request, same answer; it writes nothing."""
+    request, same answer; it writes nothing. It may put one question to a model, by `place.ask`."""
 
     entry: NamedEntry
 

@@ -40,6 +40,7 @@ from spak.ports import (
     PlanRequest,
     Priced,
     Prompt,
+    Question,
     Redacting,
     Searching,
     Sized,
@@ -385,11 +386,16 @@ class Performer:
         if isinstance(proposer, Asking):
             return self._asked(effect, history, proposer, request)
         if isinstance(proposer, Searching):
-            return self._searched(effect, proposer, request)
+            return self._searched(effect, history, proposer, request)
         return Proposed(Kind.PLAN, plans.proposed(effect, proposer.propose(request), self.blobs))
 
-    def _searched(self, effect: Effect, proposer: Searching, request: PlanRequest) -> Proposed:
-        """A plan from a search in the workspace, which it cannot write. Raises: UserError, Cancelled."""
+    def _searched(
+        self, effect: Effect, history: History, proposer: Searching, request: PlanRequest
+    ) -> Proposed:
+        """A plan from a search in the workspace, which it cannot write; what it asked of a model is kept with
+        it. Raises: UserError, Cancelled."""
+        asked: dict[str, Any] = {}
+        side: dict[str, Any] = {}
         with self.workspace.lock(self.cancel) as lock:
             if self.host.launcher is not None:
                 self.repositories.before_job()
@@ -405,9 +411,34 @@ class Performer:
                 cancel=self.cancel,
                 hides=self.secret_guard.hides,
                 original=self.workspace.original,
+                ask=None
+                if self.host.backend is None
+                else lambda items, schema: self._asks(effect, history, items, schema, asked, side),
             )
             found = proposer.search(request, call)
-        return Proposed(Kind.PLAN, self._clean(plans.searched(effect, found, self.blobs)))
+        return Proposed(Kind.PLAN, self._clean({**plans.searched(effect, found, self.blobs), **asked}), side)
+
+    def _asks(
+        self, effect: Effect, history: History, items: Sequence[Asked], schema: Mapping[str, Any],
+        asked: dict[str, Any], side: dict[str, Any],
+    ) -> str:  # fmt: skip
+        """A model's answer to a search's one question, empty where a person would have to answer; `asked` and
+        `side` get what the plan keeps of it. Raises: UnavailableError, RunError `llm.*`; Cancelled."""
+        usual = Prompt(effect.id, (), "coder", "plan", effect.task, step=effect.step)
+        prompt = plans.prompt_for(Question(tuple(items), schema), usual, history, self._clean)
+        if self.rules.program.budgets.cost:
+            self._bound(prompt)  # a price has to be known before the call
+        answer = self._answered(prompt, self._shown())
+        if answer is None:
+            return ""
+        text = str(self._clean(answer.text))
+        side |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
+        asked |= {
+            "model": side["by"],
+            "answer": keep(text, self.blobs),
+            "asked": keep(prompt.text, self.blobs),
+        }
+        return text
 
     def _asked(self, effect: Effect, history: History, proposer: Asking, request: PlanRequest) -> Proposed:
         """A plan from a model's answer to a proposer's question; both are kept with it.

@@ -163,12 +163,25 @@ def test_a_refusal_says_what_would_help(cast: Any, app: Source) -> None:
     assert "Add a test that expects one of these" in shown
 
 
-def page_of(cast: Any, bodies: list[dict[str, Any]]) -> str:
+def test_a_patch_of_a_model_is_marked_and_a_refused_one_has_its_reason(cast: Any, app: Source) -> None:
+    refused = {"code": "repair.overfit", "message": "not the <hidden> ones", "hint": "", "patch": PATCH}
+    checks = [{"name": "visible", "ok": True, "code": "", "detail": "5 tests"}]
+    accepted = [{"tool": "apply_patch", "args": {"patch": PATCH}, "checks": checks}]
+    plan = {"by": "repair", "model": "small-1"}
+    shown = page_of(cast, [{**plan, "candidates": accepted, "search": {**SEARCH, "by": "model"}}])
+    assert "<p>by: model small-1</p>" in shown and "Refused candidate" not in shown
+    search = {**SEARCH, "model": refused}
+    shown = page_of(cast, [{**plan, "candidates": [], "search": search, "refusal": REFUSAL}], "r-2")
+    assert "Refused candidate of the model small-1" in shown and "by: model" not in shown
+    assert "not the &lt;hidden&gt; ones <code>repair.overfit</code>" in shown
+
+
+def page_of(cast: Any, bodies: list[dict[str, Any]], key: str = "r-1") -> str:
     """The page of a run of the repair with these plans."""
     mended(cast)
     version = cast.team.specs.get(slug="repair").head
     records = [Record("plan", "proposal", body, "mend", "search") for body in bodies]
-    run = begun(cast.team, version, "r-1", records)
+    run = begun(cast.team, version, key, records)
     answer = cast.client("vera").get(f"{TEAM}runs/{run.key}/")
     assert answer.status_code == 200
     return str(answer.content.decode())

@@ -6,6 +6,7 @@
        function. Time-outs have two phases: an edit that a short limit ended is tried once more with a long
        one when nothing else passed. Budgets are counts, so that the same seed finds the same on every day.
     4. What passes meets the checks of spak.proposers.repair.checks; one patch is accepted, or none.
+    5. Where none is accepted and a model can be asked, it gives one more candidate for the same checks.
 
 Takes a MeasureCall and Options; gives a Found, whose `patch` is empty where there is a refusal. It writes
 nothing into the workspace and decides nothing about the run: the five verdicts are recorded and judged there.
@@ -14,14 +15,14 @@ nothing into the workspace and decides nothing about the run: the five verdicts 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak import canon
-from spak.errors import UsageError, UserError
+from spak.errors import RunError, UnavailableError, UsageError, UserError
 from spak.files import beneath
-from spak.ports import MeasureCall
-from spak.proposers.repair import checks, lab
+from spak.ports import Ask, MeasureCall
+from spak.proposers.repair import checks, lab, model
 from spak.proposers.repair.candidates import Candidate
 from spak.proposers.repair.contradictions import contradicted
 from spak.proposers.repair.functions import Function, functions
@@ -79,7 +80,39 @@ def find(call: MeasureCall, options: Options) -> Found:
         refusal = contradicted(call, options.answered, looked.parts, JOB_S)
     if refusal is not None:
         return Found(looked.record, refusal=refusal)
-    return _searched(call, options, looked.parts, looked.files, dict(looked.record))
+    found = _searched(call, options, looked.parts, looked.files, dict(looked.record))
+    refusal = found.refusal
+    if refusal is None or refusal.code not in model.HELPS or call.ask is None or options.edits:
+        return found
+    return _asked(call, call.ask, options, looked, found)
+
+
+def _asked(call: MeasureCall, ask: Ask, options: Options, looked: Looked, found: Found) -> Found:
+    """The same with the candidate of a model: its patch, or the end of the search with why there is none."""
+    suspects = suspicion(looked.parts.visible)
+    places = suspected(call, suspects, looked.files)
+    shown, items, schema = model.question(places, suspects, looked.parts.visible)
+    if not shown:
+        return found
+
+    def refused(refusal: Refusal) -> Found:
+        return replace(found, record={**found.record, "model": refusal.to_json()})
+
+    try:
+        answer = ask(items, schema)
+    except (RunError, UnavailableError) as error:
+        if not error.code.startswith("llm."):
+            raise
+        return refused(Refusal(error.code, error.message, error.hint))
+    if not answer:
+        return found
+    candidate = model.read(answer, shown, schema)
+    if isinstance(candidate, Refusal):
+        return refused(candidate)
+    tried = _tried(call, options, looked.parts, [candidate], {}, suspects)
+    if tried.refusal is not None:
+        return refused(model.judged(candidate, tried.refusal))
+    return replace(tried, record={**found.record, "by": "model", "checked": tried.record})
 
 
 @dataclass(frozen=True, slots=True)

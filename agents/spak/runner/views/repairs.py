@@ -18,7 +18,8 @@ PROPOSER = "repair"
 
 def ended(records: Iterable[Record], blobs: Blobs, proposer: str = PROPOSER) -> dict[str, Any]:
     """`search`, `refusal`, `patch` and `checks`, as far as the newest plan of the proposer has them; empty
-    where it made no plan yet.
+    where it made no plan yet. `by` says that the patch is a model's, and which; `model` is the model's name
+    with why its patch was refused.
 
     Raises: LedgerError where a blob is missing.
     """
@@ -28,6 +29,11 @@ def ended(records: Iterable[Record], blobs: Blobs, proposer: str = PROPOSER) -> 
         return {}
     body: Mapping[str, Any] = expand(bodies[-1], blobs)
     found = {name: body[name] for name in ("search", "refusal") if name in body}
+    search = found.get("search", {})
+    if isinstance(refused := search.get("model"), Mapping):
+        found["model"] = {"name": body.get("model", ""), **refused}
+    if search.get("by") == "model":
+        found["by"] = f"model {body.get('model', '')}"
     for candidate in body["candidates"]:
         found |= {"patch": candidate["args"]["patch"], "checks": candidate["checks"]}
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -358,6 +359,8 @@ def repair(run: Run) -> dict[str, Any]:
         question = refusal.get("question") or {}
         return found and {
             "counts": reveal(repairs.counts(found)),
+            "by": reveal(found.get("by", "")),
+            "model": _refused_model(found),
             "patch": _lines(repairs.shown(found.get("patch") or refusal.get("patch") or "")),
             "checks": [
                 {"ok": check["ok"] is True, "name": reveal(check["name"]), "detail": reveal(check["detail"])}
@@ -375,6 +378,15 @@ def repair(run: Run) -> dict[str, Any]:
         }
     except (UserError, AttributeError, KeyError, TypeError, ValueError):
         return {}
+
+
+def _refused_model(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Why the candidate of a model was refused, with its patch; empty where none was."""
+    model = found.get("model")
+    if not model:
+        return {}
+    shown = {name: reveal(model[name]) for name in ("name", "code", "message")}
+    return {**shown, "patch": _lines(repairs.shown(model.get("patch", "")))}
 
 
 _NAMED = re.compile(rf"\bPROPOSER\s+{repairs.PROPOSER}\b", re.IGNORECASE)
