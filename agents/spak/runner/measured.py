@@ -11,6 +11,7 @@ from spak.errors import RunError
 from spak.lang.catalog import ToolEntry, ValidatorEntry
 from spak.lang.schema import violations
 from spak.ports import Blobs, Measurement
+from spak.program.model import MetricRule
 from spak.runner.blobs import shrink
 
 MAX_DIAGNOSTICS = 50
@@ -75,3 +76,11 @@ def failed(message: str, detail: str) -> Measurement:
     }
     check = {"name": "options", "ok": False, "code": "options", "detail": detail}
     return Measurement("checked", checks=(check,), diagnostics=(finding,))
+
+
+def integers(rule: MetricRule | None) -> dict[str, int]:
+    """What a validator is given of a task's rule; nothing without one."""
+    if rule is None:
+        return {}
+    names = ("margin_num", "margin_den", "evidence", "max_pairs")
+    return {**{name: getattr(rule, name) for name in names}, "higher": int(rule.better == "higher")}

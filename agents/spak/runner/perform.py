@@ -40,7 +40,6 @@ from spak.ports import (
     PlanRequest,
     Priced,
     Prompt,
-    Question,
     Redacting,
     Searching,
     Sized,
@@ -314,15 +313,7 @@ class Performer:
                 toolchain=self.host.toolchain,
                 seed=effect.seed,
                 rivals={name: self._rival(files) for name, files in effect.rivals.items()},
-                rule={}
-                if rule is None
-                else {
-                    "margin_num": rule.margin_num,
-                    "margin_den": rule.margin_den,
-                    "evidence": rule.evidence,
-                    "max_pairs": rule.max_pairs,
-                    "higher": int(rule.better == "higher"),
-                },
+                rule=measured.integers(rule),
                 problems=self.rules.problems,
                 inherit=(lock,),
                 heard=heard,
@@ -394,51 +385,21 @@ class Performer:
     ) -> Proposed:
         """A plan from a search in the workspace, which it cannot write; what it asked of a model is kept with
         it. Raises: UserError, Cancelled."""
-        asked: dict[str, Any] = {}
-        side: dict[str, Any] = {}
-        with self.workspace.lock(self.cancel) as lock:
+        asks = plans.Asks(effect, history, self.blobs, self._clean, self._put)
+        with ExitStack() as held:
+            lock = held.enter_context(self.workspace.lock(self.cancel))
             if self.host.launcher is not None:
                 self.repositories.before_job()
+            heard = held.enter_context(self.hearing())
             call = MeasureCall(
-                id=effect.id,
-                validator=effect.name,
-                options={},
-                workspace=self.workspace.directory,
-                launcher=self.secret_guard.launcher(),
-                limits=self.host.limits,
-                toolchain=self.host.toolchain,
-                inherit=(lock,),
-                cancel=self.cancel,
-                hides=self.secret_guard.hides,
-                original=self.workspace.original,
-                ask=None
-                if self.host.backend is None
-                else lambda items, schema: self._asks(effect, history, items, schema, asked, side),
-            )
+                effect.id, effect.name, {}, self.workspace.directory, self.secret_guard.launcher(),
+                limits=self.host.limits, toolchain=self.host.toolchain, inherit=(lock,), cancel=self.cancel,
+                heard=heard, hides=self.secret_guard.hides, original=self.workspace.original,
+                ask=None if self.host.backend is None else asks,
+            )  # fmt: skip
             found = proposer.search(request, call)
-        return Proposed(Kind.PLAN, self._clean({**plans.searched(effect, found, self.blobs), **asked}), side)
-
-    def _asks(
-        self, effect: Effect, history: History, items: Sequence[Asked], schema: Mapping[str, Any],
-        asked: dict[str, Any], side: dict[str, Any],
-    ) -> str:  # fmt: skip
-        """A model's answer to a search's one question, empty where a person would have to answer; `asked` and
-        `side` get what the plan keeps of it. Raises: UnavailableError, RunError `llm.*`; Cancelled."""
-        usual = Prompt(effect.id, (), "coder", "plan", effect.task, step=effect.step)
-        prompt = plans.prompt_for(Question(tuple(items), schema), usual, history, self._clean)
-        if self.rules.program.budgets.cost:
-            self._bound(prompt)  # a price has to be known before the call
-        answer = self._answered(prompt, self._shown())
-        if answer is None:
-            return ""
-        text = str(self._clean(answer.text))
-        side |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
-        asked |= {
-            "model": side["by"],
-            "answer": keep(text, self.blobs),
-            "asked": keep(prompt.text, self.blobs),
-        }
-        return text
+        body = {**plans.searched(effect, found, self.blobs), **asks.kept}
+        return Proposed(Kind.PLAN, self._clean(body), asks.side)
 
     def _asked(self, effect: Effect, history: History, proposer: Asking, request: PlanRequest) -> Proposed:
         """A plan from a model's answer to a proposer's question; both are kept with it.
@@ -451,12 +412,10 @@ class Performer:
         if isinstance(question, packet.Misfit):
             return Proposed(Kind.ACT, plans.unusable(effect, "", question, {}, self.blobs))
         prompt = plans.prompt_for(question, usual, history, self._clean)
-        answer = self._answered(prompt, self._shown())
+        answer = self._put(prompt)
         if answer is None:
             raise answer_record.no_model(effect.name, effect.task)
-        self.secret_guard.look()
-        text = self._clean(answer.text)
-        side = {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
+        text, side = answer
         asked = {"asked": keep(prompt.text, self.blobs)}
         found = proposer.read(request, text)
         if isinstance(found, packet.Misfit):
@@ -465,6 +424,20 @@ class Performer:
             )
         body = {**plans.proposed(effect, found, self.blobs), "answer": keep(text, self.blobs), **asked}
         return Proposed(Kind.PLAN, body, side)
+
+    def _put(self, prompt: Prompt) -> tuple[str, dict[str, Any]] | None:
+        """A model's answer to a proposer's question, and how it came about; None where a person answers.
+
+        Raises: UnavailableError `llm.no_price`, RunError `llm.*`; Cancelled.
+        """
+        if self.rules.program.budgets.cost:
+            self._bound(prompt)  # a price has to be known before the call
+        answer = self._answered(prompt, self._shown())
+        if answer is None:
+            return None
+        self.secret_guard.look()
+        by = {"by": self._clean(self._name(answer))}
+        return self._clean(answer.text), {**by, **answer_record.about(answer, self.blobs, prompt)}
 
     def _shown(self) -> Callable[[str], None] | None:
         """Who sees a model's text as it comes, without secrets."""
@@ -513,7 +486,7 @@ class Performer:
         if isinstance(found, packet.Misfit):
             return Proposed(Kind.ACT, plans.unusable(effect, text, found, side, self.blobs), side)
         body = {"of": effect.id, "by": "model"}
-        body["candidates"] = shrink([_candidate(call) for call in found.calls], self.blobs)
+        body["candidates"] = shrink([plans.called(call) for call in found.calls], self.blobs)
         reasoning = [item.text for item in found.items if isinstance(item, packet.Reasoning)]
         optional = {
             "reasoning": "\n".join(reasoning),
@@ -524,8 +497,3 @@ class Performer:
         }
         body |= {name: shrink(value, self.blobs) for name, value in optional.items() if value}
         return Proposed(Kind.PLAN, body, side)
-
-
-def _candidate(call: packet.ToolCall) -> dict[str, Any]:
-    made: dict[str, Any] = {"tool": call.tool, "args": dict(call.args)}
-    return {**made, "score": call.score} if call.score else made

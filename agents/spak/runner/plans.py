@@ -7,18 +7,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak.kernel import packet
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.patch import PatchRefused, read_patch
-from spak.ports import Blobs, Candidate, PlanRequest, Prompt, Question, Search
+from spak.ports import Asked, Blobs, Candidate, PlanRequest, Prompt, Question, Search
 from spak.runner import searches
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
+
+
+@dataclass(slots=True)
+class Asks:
+    """The question that a search may put to a model (`MeasureCall.ask`), and what its plan keeps of it."""
+
+    effect: Effect
+    history: History
+    blobs: Blobs
+    clean: Callable[[Any], Any]
+    put: Callable[[Prompt], tuple[str, dict[str, Any]] | None]
+    """Gives the answer and how it came about; None where a person would have to answer."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    side: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, items: Sequence[Asked], schema: Mapping[str, Any]) -> str:
+        """The answer without secrets; empty where nobody gives one now. Raises: as `put`."""
+        effect = self.effect
+        usual = Prompt(effect.id, (), "coder", "plan", effect.task, step=effect.step)
+        prompt = prompt_for(Question(tuple(items), schema), usual, self.history, self.clean)
+        answer = self.put(prompt)
+        if answer is None:
+            return ""
+        text, self.side = answer
+        self.kept = {"model": self.side["by"], "answer": keep(text, self.blobs)}
+        self.kept["asked"] = keep(prompt.text, self.blobs)
+        return text
 
 
 def request(effect: Effect, rules: Rules, host: Host, history: History) -> PlanRequest:
@@ -62,6 +89,12 @@ def prompt_for(question: Question, prompt: Prompt, history: History, clean: Call
         max_tokens=question.max_tokens,
         given=tuple(history.given),
     )
+
+
+def called(call: packet.ToolCall) -> dict[str, Any]:
+    """A call of a model's answer as a candidate."""
+    made: dict[str, Any] = {"tool": call.tool, "args": dict(call.args)}
+    return {**made, "score": call.score} if call.score else made
 
 
 def proposed(effect: Effect, candidates: Sequence[Candidate], blobs: Blobs) -> dict[str, Any]:
