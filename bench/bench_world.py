@@ -3,11 +3,13 @@
 The tree is this repository's own sources, copied without what is not tracked. CPU seconds are those of the
 process and of the parser that it starts; the middle of ROUNDS where a figure is short. `impact` is asked of
 symbols drawn at random, with the places that could not be followed: by a process that answered before, and
-by one that did not.
+by one that did not. Then trees that are not as they were (`bench.impact_states`): does every answer say what
+it covers?
 """
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import shutil
@@ -19,13 +21,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench import impact_states
 from bench.sizes import sized
 from spak.world.ask import Model
 from spak.world.index import update
 from spak.world.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
-ROUNDS, QUESTIONS = sized(5, 1), sized(500, 20)
+ROUNDS, QUESTIONS, STATES = sized(5, 1), sized(500, 20), sized(108, 4)
 EDITED = "agents/spak/canon.py"
 
 
@@ -55,7 +58,17 @@ def rows() -> list[dict[str, Any]]:
         _row(f"one signature that {linked} files look at", resigned * 1000, None, "CPU-ms", ""),
         _row(f"impact query, p95, {len(symbols)} symbols", _p95(later), None, "CPU-ms", "<= 2"),
         _row("impact query, the first of a process, p95", _p95(first), None, "CPU-ms", ""),
+        *_states(),
     ]
+
+
+def _states() -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
+        os.environ |= {"DJANGO_SETTINGS_MODULE": "spakweb.settings", "SPAK_WEB_DATA": folder}
+        import django
+
+        django.setup()
+        return impact_states.rows(STATES)
 
 
 def _copied(root: Path) -> None:
@@ -101,8 +114,7 @@ def _asked(model: Model, symbols: list[Any], seed: int) -> float:
     symbol = random.Random(seed).choice(symbols)
 
     def ask() -> None:
-        model.impact([symbol])
-        model.unresolved([symbol.qual.rpartition(".")[2]])
+        model.unknown([symbol], model.impact([symbol]))
 
     return _cpu(ask)
 

@@ -172,6 +172,12 @@ def test_what_an_untested_function_depends_on_is_not_changed(spak: Spak, tmp_pat
     assert "no test reaches what depends on it: py:shop.py#list_price" in done.json["refusal"]["cause"]
 
 
+def test_nothing_is_changed_where_the_model_of_the_code_can_not_be_made(spak: Spak, tmp_path: Path) -> None:
+    tmp_path.joinpath("work", *["deep"] * 70).mkdir(parents=True)
+    done = refactor(spak, tmp_path, {**SYMBOLS, "test_all.py": "import shop\n"}, guard="/symbols")
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["world.too_large"])
+
+
 def test_tests_are_written_first_and_the_guard_permits_the_change(
     spak: Spak, tmp_path: Path, runs: Path
 ) -> None:

@@ -178,3 +178,11 @@ def test_what_nobody_answers_is_denied(tmp_path: Path) -> None:
     options = ("--policy", str(own), "--policy-only", "--workspace", str(tmp_path))
     (found,) = gate(line("a", "shell", command="ls"), *options)
     assert found["decision"] == "deny" and "world.unknown" in found["reason"]
+
+
+def test_a_model_of_the_code_that_can_not_be_made_is_a_denial_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "law.mg").write_text("guard(/symbols).\n")
+    (tmp_path / ".spak/code.sqlite").mkdir(parents=True)
+    options = ("--policy", str(tmp_path / "law.mg"), "--as", "spec", "--workspace", str(tmp_path))
+    (found,) = gate(line("a", "write_file", path="rate.py", content="X = 1\n"), *options)
+    assert found["decision"] == "deny" and "world.store" in found["reason"]

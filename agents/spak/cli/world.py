@@ -105,11 +105,10 @@ def impact_command(target: str, folder: Path, most: int, as_json: bool) -> int:
     with _model(folder) as (model, _):
         targets = model.target(target)
         reach = model.impact(targets)
-        names = [item.qual.rpartition(".")[2] for item in targets if item.qual]
-        sites = model.unresolved(names)
-        dynamic = model.dynamic({item.path for item in targets})
+        unknown = model.unknown(targets, reach)
+        sites, dynamic = map(sorted, unknown)
         tests = [item.symbol for item in reach if model.is_test(item.symbol)]
-        covers = model.covers(len(sites))
+        covers = model.covers(unknown.total)
     if as_json:
         common.emit(
             {
@@ -189,8 +188,7 @@ def tests_command(target: str, folder: Path, as_json: bool) -> int:
     with _model(folder) as (model, _):
         targets = model.target(target)
         chosen = rank.tests(model, targets)
-        sites = model.unresolved(item.qual.rpartition(".")[2] for item in targets)
-        covers = model.covers(len(sites))
+        covers = model.covers(model.unknown(targets, model.impact(targets)).total)
     if as_json:
         ids = [item.id for item in targets]
         common.emit({"target": ids, "rule": chosen.rule, "tests": chosen.tests, "covers": covers.to_json()})

@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from spak.errors import UsageError
 from spak.world import scan
 from spak.world.facts import Face
 from spak.world.index import symbol_id
+from spak.world.languages import language_of
 from spak.world.link import link
 from spak.world.modules import Modules
 from spak.world.resolve import Resolver
@@ -82,6 +85,20 @@ class Reach(NamedTuple):
         return _path(self.symbol)
 
 
+class Unknown(NamedTuple):
+    """Places that may depend on a change without an edge: caller, name or means, line; in any order."""
+
+    named: list[tuple[str, str, int]]
+    """They name the change, or what depends on it, and could not be followed."""
+    dynamic: list[tuple[str, str, int]]
+    """In files that may look at the change, and only a run reveals what they mean."""
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.named) + len(self.dynamic)
+
+
 class Model:
     """The model of one folder, as it was when it was made: edges that were read once are kept."""
 
@@ -99,6 +116,9 @@ class Model:
         self._into: dict[int, list[tuple[int, Reach]]] = {}
         self._replacing: dict[int, list[tuple[int, Reach]]] = {}
         self._texts: dict[int, str] = {}
+        self._sites: dict[str, list[tuple[str, str, int]]] = {"": []}
+        self._dynamic: dict[str, list[tuple[str, str, int]]] = {}
+        self._quals: dict[str, list[str]] = {}
 
     def covers(self, unresolved: int = 0) -> Covers:
         """What answers rest on now."""
@@ -184,13 +204,21 @@ class Model:
         return [one for one in found if one.path == path and (not mark or one.id == words)]
 
     def partial(self, changed: str) -> list[str]:
-        """Files outside of tests without all of their facts; `changed` too where only its name is known."""
+        """Files outside of tests without all of their facts: `changed` too, where only its name is known, and
+        those of its language that could not be read. Generated and vendored files are not meant."""
         rows = self.store.rows(
-            "SELECT path FROM file WHERE tree = ? AND NOT test"
-            " AND (errors OR reason = 'unknown' OR (path = ? AND reason != ''))",
-            [self.tree, changed],
+            "SELECT path, errors, reason FROM file WHERE tree = ? AND NOT test AND (errors OR reason != '')",
+            [self.tree],
         )
-        return [row[0] for row in rows]
+        family = symbol_id(changed, "").partition(":")[0] if language_of(changed) else ""
+        return [
+            path
+            for path, errors, reason in rows
+            if errors
+            or reason == "unknown"
+            or path == changed
+            or (reason in scan.UNREAD and symbol_id(path, "").startswith(f"{family}:"))
+        ]
 
     def tested(self, reach: Iterable[str]) -> set[str]:
         """Those of the symbols in reach on which a test depends, directly or through others of them."""
@@ -321,22 +349,55 @@ class Model:
             )
         return found
 
+    def unknown(self, targets: Sequence[Symbol], reach: Iterable[Reach]) -> Unknown:
+        """What `impact` can not say of targets and what it found: whatever follows from these places depends
+        on the targets too. The file of a target counts as a whole for what only a run reveals."""
+        names = {_last(symbol) for symbol, _, _, _ in reach}
+        names.update(map(_last, self.own(targets)))
+        places: list[tuple[str, str, int]] = []
+        for path in {item.path for item in targets}:
+            if path not in self._dynamic:
+                self._dynamic[path] = self.dynamic({path} | self.dependents([path]))
+            places += self._dynamic[path]
+        return Unknown(self._named(names), list(dict.fromkeys(places)))
+
+    def own(self, targets: Sequence[Symbol]) -> set[str]:
+        """The targets and all that is defined in them."""
+        found = {item.id for item in targets}
+        sql = "SELECT qual FROM symbol JOIN file USING (content) WHERE tree = ? AND path = ?"
+        for path in {item.path for item in targets}:
+            inner = tuple(f"{item.qual}." if item.qual else "" for item in targets if item.path == path)
+            if path not in self._quals:
+                self._quals[path] = [qual for (qual,) in self.store.rows(sql, [self.tree, path])]
+            found.update(symbol_id(path, qual) for qual in self._quals[path] if qual.startswith(inner))
+        return found
+
     def unresolved(self, names: Iterable[str]) -> list[tuple[str, str, int]]:
         """The places that name one of these and could not be followed: caller, name, line."""
+        return sorted(self._named(set(names)))
+
+    def _named(self, names: set[str]) -> list[tuple[str, str, int]]:
         sql = (
             "SELECT text, site.name, line FROM site JOIN name ON name.id = caller"
             f" WHERE tree = {self.tree} AND site.name IN ({{}})"
         )
-        return sorted(self._some(sql, sorted({name for name in names if name})))
+        missing = names - self._sites.keys()
+        self._sites.update((name, []) for name in missing)
+        for row in self._some(sql, sorted(missing)):
+            self._sites[row[1]].append(row)
+        return [*chain.from_iterable(map(self._sites.__getitem__, names))]
 
     def dynamic(self, paths: Iterable[str]) -> list[tuple[str, str, int]]:
         """The places of files whose meaning only a run reveals (`getattr`, `exec`): caller, what, line."""
-        found = []
-        for path in paths:
-            body = self.facts("body", path)
-            for caller, what, line in body["dynamic"] if body else ():
-                found.append((symbol_id(path, caller), what, line))
-        return sorted(found)
+        sql = (
+            "SELECT path, body FROM content JOIN file ON content.id = content"
+            f" WHERE tree = {self.tree} AND instr(body, '\"dynamic\":[]') = 0 AND path IN ({{}})"
+        )
+        return sorted(
+            (symbol_id(path, caller), what, line)
+            for path, body in self._some(sql, sorted(paths))
+            for caller, what, line in orjson.loads(body)["dynamic"]
+        )
 
     def is_test(self, reach: str) -> bool:
         """Whether a symbol is a test: a function `test*` in a file of tests, or such a file of JavaScript."""
@@ -391,5 +452,6 @@ def _path(symbol: str) -> str:
     return symbol.partition("#")[0].partition(":")[2]
 
 
+@lru_cache(100_000)
 def _last(symbol: str) -> str:
     return symbol.partition("#")[2].rpartition(".")[2].partition("~")[0]

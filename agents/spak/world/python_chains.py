@@ -176,6 +176,9 @@ class Chains(Walker):
         if name == "cast":
             return self._cast(arguments, caller)
         self._dynamic(name, arguments, function, caller)
+        if name == "getattr" and (fixed := self._fixed(arguments)):
+            self.push(arguments.named_children[2:], caller)
+            return arguments.named_children[0], f".{fixed}"
         if name not in _SAME and name not in _ONE and name not in ("enumerate", "super", "type"):
             return None
         given = arguments.named_children
@@ -199,7 +202,14 @@ class Chains(Walker):
     def _dynamic(self, name: str, arguments: Node, function: Node, caller: str) -> None:
         if name not in _DYNAMIC:
             return
-        given = arguments.named_children
-        fixed = name in ("getattr", "setattr") and len(given) > 1 and given[1].kind_id == self.kinds.string
+        fixed = name in ("getattr", "setattr") and self._fixed(arguments)
         if not fixed and len(self.maker.dynamic) < 200:
             self.maker.dynamic.append([caller, name, function.start_point[0] + 1])
+
+    def _fixed(self, arguments: Node) -> str:
+        """The name that the second argument of `getattr` spells out; empty where a run makes it."""
+        given = arguments.named_children
+        if len(given) < 2 or given[1].kind_id != self.kinds.string or given[0].type.startswith("keyword"):
+            return ""
+        text = "".join(self.text(part) for part in given[1].named_children if part.type == "string_content")
+        return text if text.isidentifier() and given[1].named_child_count == 3 else ""

@@ -58,17 +58,22 @@ def _of_files(model: Model, paths: set[str], everything: Sequence[Symbol]) -> Ch
 
 def cover(model: Model, changed: str) -> list[tuple[str, str]]:
     """What a change of a file or symbol would touch outside of tests, each as `tested`, `untested`,
-    `unresolved` (it names something that the change has, and what it means is not known) or `unparsed`
-    (facts of a file are missing: it may depend on anything)."""
+    `unresolved` (it names something that the change has or reaches, and what it means is not known) or
+    `unparsed` (facts of a file are missing: it may depend on anything). A symbol of a file with places whose
+    meaning only a run reveals counts as the whole file."""
     path = _path(changed) if "#" in changed else changed
     if scan.is_test(path):
         return []
+    if model.dynamic([path]):
+        changed = path
     targets = model.meant(changed)
-    reach = [item.symbol for item in model.impact(targets)]
-    tested = model.tested(reach)
-    found = {symbol: "tested" if symbol in tested else "untested" for symbol in reach}
-    for caller, _, _ in model.unresolved(item.qual.rpartition(".")[2] for item in targets):
-        if _path(caller) != path:
+    reach = model.impact(targets)
+    symbols = [item.symbol for item in reach]
+    tested = model.tested(symbols)
+    found = {symbol: "tested" if symbol in tested else "untested" for symbol in symbols}
+    own = model.own(targets)
+    for caller, _, _ in (place for places in model.unknown(targets, reach) for place in places):
+        if caller not in own and (changed != path or _path(caller) != path):
             found.setdefault(caller, "unresolved")
     found.update((symbol_id(where, ""), "unparsed") for where in model.partial(path))
     return sorted((symbol, how) for symbol, how in found.items() if not scan.is_test(_path(symbol)))

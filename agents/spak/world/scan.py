@@ -24,6 +24,8 @@ MAX_FILES = 50_000
 MAX_FILE_BYTES = 2 << 20
 MAX_LINE = 50_000
 MAX_DEPTH = 64
+UNREAD = frozenset({"large", "binary", "encoding", "minified", "denied", "gone"})
+"""Reasons of a file that may be code of the tree like any other, and whose facts are not known."""
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages"})
 _VENDORED = frozenset({"vendor", "vendored", "_vendor", "third_party", "third-party"})
 _GENERATED = re.compile(rb"@generated\b|code generated .{0,100}do not edit", re.I)

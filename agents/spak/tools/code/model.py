@@ -17,7 +17,7 @@ from spak.ports import Call, ToolResult
 from spak.tools import results
 
 if TYPE_CHECKING:
-    from spak.world.ask import Model
+    from spak.world.ask import Model, Unknown
 
 MOST = 500
 Within = Callable[[str], bool]
@@ -160,21 +160,28 @@ def _references(model: Model, words: str, within: Within) -> Mapping[str, Any]:
         for caller, callee, how, role, lines in edges
         if within(caller)
     ]
-    return _cut("references", rows) | _unresolved(model, targets, within)
+    return _cut("references", rows) | _unresolved(model.unknown(targets, ()), model, within)
 
 
 def _impact(model: Model, words: str, within: Within) -> Mapping[str, Any]:
     targets = model.target(words)
-    reach = [item for item in model.impact(targets) if within(item.symbol)]
+    whole = model.impact(targets)
+    reach = [item for item in whole if within(item.symbol)]
     rows = [{"symbol": one.symbol, "line": one.line, "how": one.how, "via": one.via} for one in reach]
     tests = [item.symbol for item in reach if model.is_test(item.symbol)]
-    return _cut("impacted", rows) | _cut("tests", tests) | _unresolved(model, targets, within)
+    return (
+        _cut("impacted", rows)
+        | _cut("tests", tests)
+        | _unresolved(model.unknown(targets, whole), model, within)
+    )
 
 
-def _unresolved(model: Model, targets: Any, within: Within) -> dict[str, Any]:
-    sites = model.unresolved(item.qual.rpartition(".")[2] for item in targets)
-    may = [{"symbol": caller, "name": name, "line": line} for caller, name, line in sites if within(caller)]
-    return _cut("may", may) | {"covers": model.covers(len(sites)).to_json()}
+def _unresolved(unknown: Unknown, model: Model, within: Within) -> dict[str, Any]:
+    sites, dynamic = (sorted(place for place in places if within(place[0])) for places in unknown)
+    may = [{"symbol": caller, "name": name, "line": line} for caller, name, line in sites]
+    by = [{"symbol": caller, "by": means, "line": line} for caller, means, line in dynamic]
+    covers = model.covers(unknown.total).to_json()
+    return _cut("may", may) | _cut("dynamic", by) | {"covers": covers}
 
 
 def _cut(name: str, rows: list[Any]) -> dict[str, Any]:

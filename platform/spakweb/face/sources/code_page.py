@@ -68,9 +68,10 @@ def _symbol(model: Model, words: str, targets: Sequence[Symbol], text: Text) -> 
     around = [_module(words)] if whole else targets
     own = {item.id for item in (*around, *targets)}
     edges_in, edges_out, open_ends = model.around(around)
-    sites = model.unresolved(item.qual.rpartition(".")[2].partition("~")[0] for item in targets)
+    sites = sorted(model.unknown(targets, ()).named)
     into, out = code_graph.callers(edges_in, sites), code_graph.callees(edges_out, open_ends)
     reach = model.impact(around)
+    unknown = model.unknown(around, reach)
     chosen = rank.tests(model, targets)
     where = plural(len(targets), "symbol") if whole else f"{first.path}:{first.line}"
     return {
@@ -88,7 +89,7 @@ def _symbol(model: Model, words: str, targets: Sequence[Symbol], text: Text) -> 
         "tests_count": len(chosen.tests),
         "rule": CHOSEN[chosen.rule],
         "source_text": _lines(text(first.path), targets, whole),
-        "covers": model.covers(len(sites)),
+        "covers": model.covers(unknown.total),
     }
 
 
