@@ -38,6 +38,14 @@ def qual(name: object) -> str:
     return ".".join(reversed(found))
 
 
+def asked_of(script: jedi.Script, line: int, column: int) -> list[jedi.api.classes.Name]:
+    """What a name leads to."""
+    try:
+        return script.goto(line, column, follow_imports=True)  # type: ignore[no-any-return]
+    except Exception:  # its own faults are no answers
+        return []
+
+
 def main(folder: Path, most: int) -> None:
     """Print the edges."""
     project = jedi.Project(str(folder.parent))
@@ -54,10 +62,10 @@ def main(folder: Path, most: int) -> None:
         line = func.end_lineno or 0
         column = (func.end_col_offset or 1) - 1
         asked.add((str(path.relative_to(folder.parent)), caller))
-        try:
-            found = scripts[path].goto(line, column, follow_imports=True)
-        except Exception:  # its own faults are no answers
-            continue
+        found = asked_of(scripts[path], line, column)
+        if not found:  # what it gave up on in a long conversation it may know when it is asked anew
+            text = path.read_text(encoding="utf-8")
+            found = asked_of(jedi.Script(text, path=str(path), project=project), line, column)
         for name in found:
             where = name.module_path
             if where is None or name.type not in ("function", "class") or folder not in where.parents:
