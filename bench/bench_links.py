@@ -4,8 +4,8 @@ and the same of repowise, codegraph and code-review-graph (`bench.links_peers`).
 Only when named (`make bench ARGS=links`): the first time it installs the packages of requirements-links.lock,
 with their hashes, into `.venv-links`. An edge is a caller and a callee, both functions or classes of the
 package; a constructor counts as its class, and a call of itself is left out on all sides. jedi is not always
-right: on attrs most of what it does not confirm are calls of classes that it does not see, and on httpx all of
-it are class methods of an enumeration. A program that cannot be installed here has no figure.
+right: on attrs most of what it does not confirm are calls of classes that it does not see, and on httpx all
+of it are class methods of an enumeration. A program that cannot be installed here has no figure.
 
 Then `why` of edges of any kind, drawn at random: each has to be derived again from the facts of its file, as
 it is in the store, with file, line and rule.

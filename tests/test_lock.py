@@ -5,7 +5,8 @@ requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
 requirements-peers.lock, requirements-strategies.lock, requirements-links.lock, requirements-repair.lock,
-requirements-repowise.lock and requirements-code-review-graph.lock have the same form; only `make bench ARGS=NAME` of that name installs what one pins.
+requirements-repowise.lock and requirements-code-review-graph.lock have the same form; only `make bench
+ARGS=NAME` installs what they pin.
 """
 
 from __future__ import annotations

@@ -138,16 +138,19 @@ def test_probe():
 
 
 def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) -> None:
-    """The mended file in a later commit, the reflog, ORIG_HEAD, a packed object, byte code and a wheel."""
+    """The mended file in a later commit, the reflog, ORIG_HEAD, a packed object, byte code and a wheel, and
+    installed into the user's environment."""
     folder = tmp_path / "work"
     probe = PROBE.replace("HOME)", f"{str(folder)!r})")
-    project(folder, {"numbers_.py": CLAMP, "tests/test_probe.py": probe})
+    other = probe.replace('"answer", "key", "7391"', '"other", "key", "5150"')
+    files = {"numbers_.py": CLAMP, "src/shop/cart.py": CLAMP, "tests/test_probe.py": probe}
+    project(folder, {**files, "tests/test_other.py": other})
 
     def git(*args: str) -> None:
         subprocess.run(["git", "-C", str(folder), *PERSON, *args], check=True, capture_output=True)
 
     git("init", "-q")
-    (folder / ".gitignore").write_text("dist/\n__pycache__/\n")
+    (folder / ".gitignore").write_text("dist/\n__pycache__/\n.venv/\n")
     git("add", ".")
     git("commit", "-qm", "first")
     (folder / "dist").mkdir()
@@ -155,6 +158,14 @@ def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) 
         wheel.writestr("numbers_.py", RIGHT + "\n\nKEY = 'answerkey7391'\n")
     (folder / "numbers_.py").write_text(RIGHT + "\n\nKEY = 'answerkey7391'\n")
     py_compile.compile(str(folder / "numbers_.py"))
+    packages = folder / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "shop").mkdir(parents=True)
+    (folder / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (folder / ".venv" / "lib64").symlink_to("lib")
+    for name in ("numbers_.py", "shop/cart.py"):
+        (packages / name).write_text(RIGHT + "\n\nKEY = 'answerkey7391'\n")
+    py_compile.compile(str(packages / "numbers_.py"))
+    (packages / "other.py").write_text("KEY = 'otherkey5150'\n")
     git("commit", "-qam", "mended")
     git("tag", "later")
     git("reset", "-q", "--hard", "HEAD~1")
@@ -162,3 +173,5 @@ def test_no_later_commit_and_no_byte_code_is_in_reach(cli: Cli, tmp_path: Path) 
     assert "answerkey7391" in next((folder / "__pycache__").iterdir()).read_bytes().decode("latin-1")
     done = cli("repair", "work", "--test", "tests/test_probe.py::test_probe", "--json")
     assert done.json["refusal"]["codes"] == ["repair.exhausted"]
+    seen = cli("repair", "work", "--test", "tests/test_other.py::test_probe", "--json")
+    assert seen.json["refusal"]["codes"] == ["repair.not_reproduced"], "the environment itself is there"

@@ -19,6 +19,7 @@ from typing import Any
 from spak import data
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.ports import MIB, Job, MeasureCall, Toolchain
+from spak.proposers.repair import installed
 
 GUEST, COMPARE = "sandbox/guest/repair_guest.py", "sandbox/guest/repair_compare.py"
 ARGUMENTS = ("-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts=", "-s")
@@ -66,7 +67,7 @@ def ask(call: MeasureCall, plan: Mapping[str, Any], paths: Sequence[str], second
             argv=(*argv, *plain, *paths),
             workspace=call.workspace,
             writable=False,
-            masked=_elsewhere(call.workspace),
+            masked=_elsewhere(call.workspace, call.original),
             limits=replace(
                 call.limits, wall_s=float(seconds), cpu_s=seconds, output_bytes=OUTPUT, processes=256
             ),
@@ -94,9 +95,10 @@ def ask(call: MeasureCall, plan: Mapping[str, Any], paths: Sequence[str], second
     return Heard(tuple(messages), outcome.cpu_ms)
 
 
-def _elsewhere(workspace: Path) -> tuple[str, ...]:
-    """What may hold other versions of the files, a mended one among them: byte code, and the scratch
-    repository, which has all files that the run began with. Raises: UsageError `repair.byte_code`."""
+def _elsewhere(workspace: Path, original: Path | None) -> tuple[str, ...]:
+    """What may hold other versions of the files, a mended one among them: byte code, the scratch repository,
+    which has all files that the run began with, and what the user's environments have of the project.
+    Raises: UsageError `repair.byte_code`."""
     found = [".git"] if (workspace / ".git").is_dir() else []
     for folder, names, _ in os.walk(workspace):
         names[:] = sorted(name for name in names if name != ".git")
@@ -106,7 +108,7 @@ def _elsewhere(workspace: Path) -> tuple[str, ...]:
     if len(found) > MOST_HIDDEN:
         hint = "delete the folders __pycache__, or have git ignore them"
         raise UsageError("repair.byte_code", f"{len(found)} folders of byte code", hint)
-    return tuple(found)
+    return (*found, *(installed.copies(workspace, original) if original is not None else ()))
 
 
 def _python(call: MeasureCall) -> str:
