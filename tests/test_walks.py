@@ -14,7 +14,7 @@ OTHERS = {
     "files/scratch.py": "names of temporary folders, outside of any workspace",
     "files/walk.py": "the walker",
     "proposers/repair/lab.py": "folders of byte code at any depth, by name, to hide them; nothing is opened",
-    "proposers/repair/installed.py": "names of modules of a copy and of installed ones, to hide these; nothing is opened",
+    "proposers/repair/installed.py": "names of modules, to hide installed copies; nothing is opened",
     "sandbox/at_home.py": "looks at the user's own folder, for what is no file",
     "sandbox/quota.py": "counts the files of a workspace while a job writes them, nothing is opened",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
