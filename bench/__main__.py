@@ -42,6 +42,7 @@ ON_REQUEST = {
     "rename": 7200.0,
     "peers": 7200.0,
     "repair": 7200.0,
+    "selection": 7200.0,
     "strategies": 7200.0,
 }
 """Modules that run only when named, as they install packages or are long, and seconds each may take."""

@@ -47,9 +47,9 @@ def rows() -> list[dict[str, Any]]:
     return found
 
 
-def sources(python: Path, package: str, folder: Path) -> Path:
+def sources(python: Path, package: str, folder: Path, lock: Path = LOCK) -> Path:
     """The unpacked source archive that the lock pins."""
-    (pin,) = re.findall(rf"^{package}==(?:.*\\\n)*.*\n", LOCK.read_text(), re.M)
+    (pin,) = re.findall(rf"^{package}==(?:.*\\\n)*.*\n", lock.read_text(), re.M)
     (folder / "pin").write_text(pin)
     line = ["-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
     line += ["--require-hashes", "-r", str(folder / "pin"), "-d", str(folder)]

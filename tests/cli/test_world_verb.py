@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import recording_kit
 from cli_calls import Cli
 
 CART = (
@@ -70,6 +71,34 @@ def test_tests_of_a_change_are_named_as_pytest_names_them(cli: Cli, shop: Path) 
     assert cli("world", "tests", "cart.py#Cart.pay").out.splitlines() == ["test_cart.py::test_total"]
     done = cli("world", "tests", "cart.py#Cart.pay", "--json").json
     assert (done["rule"], done["tests"]) == ("static", ["py:test_cart.py#test_total"])
+
+
+def test_tests_are_chosen_by_a_recording_and_the_answer_says_so(cli: Cli, shop: Path) -> None:
+    ran = {"": {"cart.py": [1, 2, 5]}, "test_cart.py::test_total|run": {"cart.py": [3], "test_cart.py": [4]}}
+    recording_kit.write(shop / ".coverage", shop, ran)
+    assert cli("world", "tests", "--json").error == "world.no_recording"
+    assert cli("world", "record").out == "1 tests, 2 files that they ran\n"
+    done = cli("world", "record", ".coverage", "--json").json
+    assert done == {"tests": 1, "files": 2, "changed": [], "unknown": []}
+    assert cli("world", "tests").out == ""
+    test = "py:test_cart.py#test_total"
+    done = cli("world", "tests", "cart.py#Cart.total", "--json").json
+    assert (done["rule"], done["by"], done["without"]) == ("recorded", {"recorded": [test]}, [])
+    done = cli("world", "tests", "cart.py#Cart.pay", "--json").json
+    assert (done["rule"], done["by"]) == ("static", {"static": [test]})
+    assert done["without"] == [{"path": "cart.py", "line": 5, "why": "no test ran it"}]
+    (shop / "cart.py").write_text(CART.replace("return 1", "return 2"))
+    shown = cli("world", "tests")
+    assert shown.out.splitlines() == ["test_cart.py::test_total"]
+    assert "1 tests, chosen by the rule recorded (recorded 1)" in shown.err
+
+
+def test_a_recording_that_cannot_be_used_is_named(cli: Cli, shop: Path) -> None:
+    assert cli("world", "record", "--json").error == "world.recording"
+    recording_kit.write(shop / ".coverage", shop, {"": {"cart.py": [1]}})
+    assert cli("world", "record", "--json").error == "world.recording_contexts"
+    recording_kit.write(shop / ".coverage", shop.parent, {"test_cart.py::test_total": {"cart.py": [3]}})
+    assert cli("world", "record", "--json").error == "world.recording_elsewhere"
 
 
 def test_a_map_has_the_signatures_by_file(cli: Cli, shop: Path) -> None:

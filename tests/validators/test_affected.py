@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
+import recording_kit
 from cli_kit import spak
+from spak.paths import CODE, OURS
 from spak.ports import MeasureCall, Measurement
 from spak.validators.pytest_ import PyTest
-from spak.world.affected import Affected, affected
+from spak.world.ask import Model
+from spak.world.index import update
+from spak.world.selection import coverage_file, recording
+from spak.world.selection.affected import Affected, affected
+from spak.world.store import Store
 from validator_calls import call
 
 FILES = {
@@ -187,6 +193,116 @@ def test_only_these_run_and_the_record_says_why(changed: Project) -> None:
     assert PyTest().measure(replace(made, options={})).metrics["collected"] == 4
 
 
+RAN = {
+    "": {"calc/add.py": [1, 5, 9], "calc/late.py": [1, 4, 7]},
+    "tests/test_add.py::test_add|run": {"calc/add.py": [2]},
+    "tests/test_add.py::test_twice|run": {"calc/add.py": [2, 6]},
+    "tests/test_late.py::TestLate::test_late|run": {"calc/add.py": [10], "calc/late.py": [8]},
+}
+TESTS = {
+    "tests/test_add.py::test_add",
+    "tests/test_add.py::test_twice",
+    "tests/test_late.py::TestLate::test_late",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The folder that the workspace is a copy of, with a recording; None of its files changed."""
+    folder = tmp_path / "original"
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    record(folder)
+    return folder
+
+
+def record(folder: Path) -> None:
+    store = Store(folder / OURS / CODE)
+    update(store, folder)
+    data = recording_kit.write(folder.parent / "data", folder, RAN)
+    recording.keep(Model(store, folder), coverage_file.read(data))
+    store.close()
+
+
+def by_recording(made: MeasureCall, project: Path) -> Affected:
+    return affected(made.workspace, made.changed(), original=project)
+
+
+@pytest.mark.parametrize(
+    ("changes", "run", "rule"),
+    [
+        (
+            edit("calc/add.py", "a + b", "b + a"),
+            {"tests/test_add.py::test_add", "tests/test_add.py::test_twice"},
+            "",
+        ),
+        (edit("calc/add.py", "add(a, a)", "add(a, 0)"), {"tests/test_add.py::test_twice"}, ""),
+        (edit("calc/late.py", "far(a)", "far(a) + 0"), {"tests/test_late.py::TestLate::test_late"}, ""),
+        (
+            edit("calc/late.py", "LIMIT = 3", "LIMIT = 4"),
+            {"tests/test_late.py::TestLate::test_late"},
+            " and names",
+        ),
+        (edit("calc/add.py", "def far", "far = 1\n\n\ndef far"), TESTS, " and names"),
+        (
+            edit(ADD, "== 3", "== 4"),
+            {"tests/test_add.py::test_add", "tests/test_add.py::test_twice"},
+            " and names",
+        ),
+    ],
+)
+def test_with_a_recording_only_tests_that_ran_the_change_run(
+    changed: Project, project: Path, changes: dict[str, str | None], run: set[str], rule: str
+) -> None:
+    found = by_recording(changed(changes), project)
+    assert TESTS - set(found.left) == run
+    assert found.selection["rule"] == f"recorded{rule}"
+    assert bool(found.selection["by_names"]) == bool(rule)
+
+
+def test_what_the_folder_changed_since_the_recording_counts_too(changed: Project, project: Path) -> None:
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
+    (made.workspace / "calc/add.py").write_text(FILES["calc/add.py"].replace("add(a, a)", "add(a, 0)"))
+    assert TESTS - set(by_recording(made, project).left) == TESTS - {"tests/test_add.py::test_add"}
+    (made.workspace / "calc/more.py").write_text("from calc import late\n")
+    found = by_recording(made, project)
+    assert found.selection["by_names"] == ["calc/more.py: is not in the recording"]
+
+
+def test_a_line_that_the_run_brought_back_is_a_change(changed: Project, project: Path) -> None:
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
+    (made.workspace / "calc/late.py").write_text(FILES["calc/late.py"])
+    before = FILES["calc/late.py"].replace("far(a)", "far(a) + 7").encode()
+    found = affected(made.workspace, {"calc/late.py": before}, original=project)
+    assert TESTS - set(found.left) == {"tests/test_late.py::TestLate::test_late"}
+
+
+def test_a_folder_without_a_recording_or_with_a_damaged_one_is_judged_by_names(
+    changed: Project, project: Path, tmp_path: Path
+) -> None:
+    made = changed(edit("calc/late.py", "far(a)", "far(a) + 0"))
+    assert affected(made.workspace, made.changed(), original=tmp_path).selection["rule"] == "names"
+    store = Store(project / OURS / CODE)
+    store.db.execute("UPDATE recorded SET text = x'ffff' WHERE text IS NOT NULL")
+    store.close()
+    assert by_recording(made, project).selection["rule"] == "names"
+    (project / OURS / CODE).write_text("no database at all")
+    assert by_recording(made, project).selection["rule"] == "names"
+
+
+@pytest.mark.sandbox
+def test_pytest_leaves_out_tests_by_the_recording_and_runs_unknown_ones(
+    changed: Project, project: Path
+) -> None:
+    made = replace(changed(edit("calc/add.py", "add(a, a)", "add(a, a) + 0")), original=project)
+    seen = measured(made)
+    assert (seen.metrics["passed"], seen.metrics["deselected"]) == (2, 2), (
+        "test_twice, and test_none is unknown"
+    )
+    assert (seen.evidence["selection"]["rule"], seen.evidence["selection"]["left"]) == ("recorded", 2)
+
+
 SPEC = """AGENT Mends LEVEL 2 {
     START -> mend
     TASK mend {
@@ -214,3 +330,18 @@ def test_a_run_that_breaks_a_function_runs_its_tests_and_records_the_rule(tmp_pa
     failed = [check["name"] for check in seen["checks"] if not check["ok"]]
     assert failed == [f"test:{LATE}::TestLate::test_late"] and seen["metrics"]["deselected"] == 2
     assert seen["evidence"]["selection"] == {"rule": "names", "changed": ["calc/late.py"], "files": 2}
+
+
+@pytest.mark.sandbox
+def test_a_run_uses_the_recording_of_the_folder_that_it_copied(tmp_path: Path, project: Path) -> None:
+    broken = FILES["calc/add.py"].replace("add(a, a)", "add(a, 0)")
+    (tmp_path / "mend.spak").write_text(SPEC.replace("late.py", "add.py") % json.dumps(broken))
+    _, seen = spak(tmp_path, "run", "mend.spak", "--workspace", "original", "--json")
+    ledger = (tmp_path / ".spak/runs" / str(seen["run"]) / "trace.jsonl").read_text()
+    bodies = [json.loads(line)["body"] for line in ledger.splitlines()]
+    (seen,) = [body for body in bodies if "metrics" in body]
+    assert [check["name"] for check in seen["checks"] if not check["ok"]] == [f"test:{ADD}::test_twice"]
+    assert seen["metrics"]["deselected"] == 2
+    assert seen["evidence"]["selection"] == {
+        "rule": "recorded", "changed": ["calc/add.py"], "recorded": 1, "left": 2, "by_names": [],
+    }  # fmt: skip

@@ -1,9 +1,10 @@
-"""`spak world index|symbols|impact|tests|map|why|search|rename`: questions about a folder of code."""
+"""`spak world index|symbols|impact|tests|record|map|why|search|rename`: questions about a folder of code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -178,25 +179,75 @@ def why_command(caller: str, callee: str, folder: Path, as_json: bool) -> int:
 
 
 @command.command("tests")
-@click.argument("target", metavar="PATH#SYMBOL|PATH|NAME")
+@click.argument("target", metavar="[PATH#SYMBOL|PATH|NAME]", default="")
 @_folder
 @common.json_option
 def tests_command(target: str, folder: Path, as_json: bool) -> int:
-    """List the tests that a change of TARGET needs, and the rule that chose them."""
+    """List the tests that a change of TARGET needs, and the rule that chose them.
+
+    Without TARGET: those that the changes since the recording need (`spak world record`)."""
     from spak.world import rank
+    from spak.world.selection import recorded
+    from spak.world.selection.recording import Recording
 
     with _model(folder) as (model, _):
-        targets = model.target(target)
-        chosen = rank.tests(model, targets)
-        covers = model.covers(model.unknown(targets, model.impact(targets)).total)
+        recording = Recording(model.store, model.root)
+        targets = model.target(target) if target else []
+        if recording:
+            chosen = recorded.tests(model, recording, targets) if target else recorded.since(model, recording)
+        elif target:
+            static = rank.tests(model, targets)
+            chosen = recorded.Selection({static.rule: static.tests})
+        else:
+            raise UsageError(
+                "world.no_recording",
+                "nothing is recorded of this folder",
+                "name a symbol, or: spak world record",
+            )
+        covers = model.covers(model.unknown(targets, model.impact(targets)).total if targets else 0)
     if as_json:
-        ids = [item.id for item in targets]
-        common.emit({"target": ids, "rule": chosen.rule, "tests": chosen.tests, "covers": covers.to_json()})
+        common.emit(
+            {
+                "target": [item.id for item in targets],
+                "rule": chosen.rule,
+                "tests": chosen.tests,
+                "by": chosen.by,
+                "without": [asdict(part) for part in chosen.without],
+                "covers": covers.to_json(),
+            }
+        )
         return 0
     for test in chosen.tests:
         common.out(rank.node(test))
-    common.say(f"{len(chosen.tests)} tests, chosen by the rule {chosen.rule}")
+    for part in chosen.without[:20]:
+        common.say(f"not by the recording: {part.path}:{part.line}  {part.why}")
+    _rest(len(chosen.without), 20, "; --json has them")
+    rules = ", ".join(f"{rule} {len(found)}" for rule, found in chosen.by.items())
+    common.say(f"{len(chosen.tests)} tests, chosen by the rule {chosen.rule}{f' ({rules})' * (rules != '')}")
     _covers(covers)
+    return 0
+
+
+@command.command("record")
+@click.argument("file", type=click.Path(path_type=Path), default=None, required=False, metavar="[FILE]")
+@_folder
+@common.json_option
+def record_command(file: Path | None, folder: Path, as_json: bool) -> int:
+    """Keep which test ran which line, from FILE, a data file of coverage.py with contexts (.coverage).
+
+    It comes from a run of all tests: `pytest --cov=. --cov-context=test`, with pytest-cov."""
+    from spak.world.selection import coverage_file, recording
+
+    with _model(folder) as (model, _):
+        kept = recording.keep(model, coverage_file.read(file or folder / ".coverage"))
+    if as_json:
+        common.emit(kept._asdict())
+        return 0
+    common.out(f"{kept.tests} tests, {kept.files} files that they ran")
+    for names, what in ((kept.changed, "changed since"), (kept.unknown, "no test of this folder")):
+        for name in names[:5]:
+            common.say(f"{what}: {name!a}")
+        _rest(len(names), 5, "; --json has them")
     return 0
 
 
@@ -319,9 +370,9 @@ def _short(symbol: str) -> str:
     return symbol.partition("#")[2] or symbol.partition(":")[2]
 
 
-def _rest(count: int, most: int) -> None:
+def _rest(count: int, most: int, hint: str = "; --most shows them") -> None:
     if count > most:
-        common.say(f"{count - most} more; --most shows them")
+        common.say(f"{count - most} more{hint}")
 
 
 def _covers(covers: Covers) -> None:

@@ -58,7 +58,7 @@ class MeasureCall:
     changed: Callable[[], Mapping[str, bytes | None]] = dict
     """The files that differ from the run's beginning, each with what it held then; None: it was not there."""
     original: Path | None = None
-    """The folder that the workspace is a copy of, for a proposer; only what exists there is asked."""
+    """The folder that the workspace is a copy of; a proposer asks what exists there, PyTest its recording."""
 
 
 @dataclass(frozen=True, slots=True)

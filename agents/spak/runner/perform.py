@@ -321,6 +321,7 @@ class Performer:
                 ask=lambda items, schema: self._judge(effect, items, schema, origin),
                 hides=self.secret_guard.hides,
                 changed=self._changed_work,
+                original=self.workspace.original,
             )
             measurement = validator.measure(call)
             again = checks_apart.at_beginning(self._subject, effect, call, measurement)

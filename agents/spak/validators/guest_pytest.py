@@ -1,9 +1,9 @@
 """Runs inside the sandbox: pytest with a reporter of our own. Sent as text to `python -I -B -c`; stdlib only.
 
 Standard input holds a nonce, read before any code of the workspace can run, and after it a list of files
-whose tests are left out, JSON. When the session is over, one line `<nonce> <JSON>` goes to a private copy of
-standard output. A process that ends before that (os._exit, a crash, a killed interpreter) leaves no such
-line, and that is what the validator looks for.
+and of tests (`file::class::test`) that are left out, JSON. When the session is over, one line `<nonce>
+<JSON>` goes to a private copy of standard output. A process that ends before that (os._exit, a crash, a
+killed interpreter) leaves no such line, and that is what the validator looks for.
 """
 
 import json
@@ -34,7 +34,7 @@ class Reporter:
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
         """Leave out what need not run, unless that is all there is."""
-        left = [item for item in items if os.path.relpath(item.path) in self.left] if self.left else []
+        left = [item for item in items if not self.left.isdisjoint(_names(item))] if self.left else []
         if 0 < len(left) < len(items):
             items[:] = [item for item in items if item not in set(left)]
             config.hook.pytest_deselected(items=left)
@@ -83,6 +83,12 @@ class Reporter:
                 {"id": n, **detail} for n, detail in sorted(self.collect_errors.items())[:LIMIT]
             ],
         }
+
+
+def _names(item: Any) -> tuple[str, str]:
+    """The file of a test, and the test in it, without parameters."""
+    path = os.path.relpath(item.path)
+    return path, f"{path}::{item.nodeid.partition('::')[2].partition('[')[0]}"
 
 
 def _detail(report: Any) -> dict[str, Any]:

@@ -91,11 +91,11 @@ class PyTest:
 
 
 def _affected(call: MeasureCall) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """The files whose tests the run's changes do not affect, and how the others were chosen."""
-    from spak.world.affected import affected
+    """The files and tests that the run's changes do not affect, and how the others were chosen."""
+    from spak.world.selection.affected import affected
 
     changes = {path: before for path, before in call.changed().items() if not call.hides(path)}
-    left, selection = affected(call.workspace, changes, call.cancel)
+    left, selection = affected(call.workspace, changes, call.cancel, call.original)
     return left, {"selection": selection}
 
 

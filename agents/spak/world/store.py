@@ -6,6 +6,8 @@
     file      the files of a tree, with the stamp at which their content was read
     link, site, dep   the edges of a file, what it could not follow, and what both depend on: names at the top
               of files, and words of imports, whose target is the tree's number below zero
+    recorded  the Python files of a tree when coverage was recorded, with the text of those that tests ran
+    test_covers   the lines of such a text that a test ran
     name      ids of symbols as text, `py:agents/spak/canon.py#dumps`
 
 Takes and gives rows; the meaning is that of `spak.world.index` and `spak.world.ask`. A file that is no
@@ -23,7 +25,7 @@ from typing import Any
 from spak.errors import UsageError
 from spak.world.facts import EXTRACTOR
 
-VERSION = 4
+VERSION = 5
 """Raise it when the tables change, or when the linker finds other edges: the file is then made anew."""
 BUSY_S = 30.0
 _CHUNK = 500
@@ -47,6 +49,9 @@ CREATE TABLE site (tree INTEGER, name TEXT, caller INTEGER, line INTEGER,
 CREATE INDEX site_caller ON site (tree, caller);
 CREATE TABLE dep (target INTEGER, name TEXT, file INTEGER, PRIMARY KEY (target, name, file)) WITHOUT ROWID;
 CREATE INDEX dep_file ON dep (file);
+CREATE TABLE recorded (id INTEGER PRIMARY KEY, tree INTEGER, path TEXT, hash TEXT, text BLOB, outside TEXT,
+                       UNIQUE (tree, path));
+CREATE TABLE test_covers (file INTEGER, test INTEGER, lines TEXT, PRIMARY KEY (file, test)) WITHOUT ROWID;
 """
 
 
