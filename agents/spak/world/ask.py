@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -352,7 +353,7 @@ class Model:
     def unknown(self, targets: Sequence[Symbol], reach: Iterable[Reach]) -> Unknown:
         """What `impact` can not say of targets and what it found: whatever follows from these places depends
         on the targets too. The file of a target counts as a whole for what only a run reveals."""
-        names = {_last(symbol) for symbol, _, _, _ in reach}
+        names = set(map(_last, map(itemgetter(0), reach)))
         names.update(map(_last, self.own(targets)))
         places: list[tuple[str, str, int]] = []
         for path in {item.path for item in targets}:
