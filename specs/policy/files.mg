@@ -33,6 +33,11 @@ permitted(Action) :-
 # What the run itself wrote down may be read back.
 permitted(Action) :- tool(Action, /recall).
 
+# What a guarded agent did in its own copy is judged by what changed, as that of any call is; and it asks its model by
+# the guard's proxy, which takes secrets out. Only a task that names these tools has them.
+permitted(Action) :- tool(Action, /contained).
+permitted(Action) :- tool(Action, /model_request).
+
 # Code that is given as text: what it may do is what the sandbox lets it do.
 Decl runs_code(Action) bound [/name].
 

@@ -57,6 +57,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "check what is installed and works, and how to fix the rest"),
     "ask": ("ask", "say which strategy serves a request and why, and start it"),
     "repair": ("repair", "mend a failing test without a model, or say why not"),
+    "guard": ("guard", "run a coding agent behind the walls, its changes as transactions"),
     "demo": ("demo", "tune a C attention kernel on this machine, verify and replay it"),
 }
 """Verb to its module and its line of help."""

@@ -211,7 +211,7 @@ def begin(
             past.thaw(place.git.repository, history.read_bytes())
         else:
             past.require_whole(past.git(place.git.repository), made.program.history)
-        host = _placed(host, place, copied, chosen)
+        host = placed(host, place, copied, chosen)
         there = str(workspace.resolve()) if in_place and workspace else ""
         body = made.genesis(
             name,
@@ -257,7 +257,7 @@ def reopen(
         host = _answered(host, folder, answers)
     copied = Copied.read(folder)
     place = _workspace(folder, chosen)
-    host = _placed(host, place, copied, chosen)
+    host = placed(host, place, copied, chosen)
     begun = about.get("mode")
     known: Mode | None = begun if begun in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
@@ -301,7 +301,7 @@ def _workspace(folder: Path, chosen: config.Settings) -> Workspace:
     return Workspace(folder / "workspace", folder / "store", bounds=chosen.wanted.bounds)
 
 
-def _placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:
+def placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:
     """The host for a run in a copy: its jobs find it also at the path of the folder that was copied, and see
     what of that is only shown, without files of secrets, sockets and pipes."""
     if copied is None or host.launcher is None:
@@ -382,7 +382,7 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         copied = Copied.read(root / parent)
         if copied is not None:
             copied.write(folder)
-        host = _placed(host, place, copied, chosen)
+        host = placed(host, place, copied, chosen)
         run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
         try:
             run.adopt(copy.proposals)

@@ -44,8 +44,9 @@ def observe(window: tuple[str, ...], seen: str, size: int) -> tuple[str, ...]:
 
 
 def kept(size: int, times: int) -> int:
-    """How many marks R1 has to hold to find a turn of `size` marks, taken `times` times."""
-    return min(size * times, MOST)
+    """How many marks R1 has to hold to find a turn of `size` marks, taken `times` times; where no number of
+    times ends a run (0), those of one turn."""
+    return min(size * max(times, 1), MOST)
 
 
 def loop(marks: Sequence[str], size: int, times: int) -> Turn | None:

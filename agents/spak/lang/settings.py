@@ -77,7 +77,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600, {"type": "number", "minimum": 0}),
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
     Setting("cost", "budget", "plain", "micro-dollars of models (500000 is $0.50), 0 for no limit", "cost: 500000", 0, _count(0)),
-    Setting("watchdog", "budget", "plain", "turns with the same results in a row that end a run", "watchdog: 3", 3, _count(2)),
+    Setting("watchdog", "budget", "plain", "turns with the same results in a row that end a run, 0 for no limit", "watchdog: 3", 3, _count(0)),
     Setting("window", "budget", "plain", "results and answers of the longest turn that the watchdog looks for", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks in a row on one tool that end a run", "rollbacks: 3", 3, _count()),
     Setting("requests", "budget", "plain", "requests that tools may send, 0 for no limit", "requests: 20", 0, _count(0)),

@@ -142,7 +142,17 @@ STATED: Mapping[str, frozenset[str]] = {
     "/apply_patch": _FILES | {"patch_trouble"},
     "/http_request": _SECRETS | _URLS | {"sends_header"},
     **dict.fromkeys(
-        ("/grep", "/find_symbol", "/references", "/impact", "/code_map", "/search_code"), OF_ENTRY
+        (
+            "/grep",
+            "/find_symbol",
+            "/references",
+            "/impact",
+            "/code_map",
+            "/search_code",
+            "/contained",
+            "/model_request",
+        ),
+        OF_ENTRY,
     ),
     "/recall": _SECRETS | {"argument", "cut_argument"},
 }

@@ -84,9 +84,9 @@ class Proposer(Protocol):
 
     entry: NamedEntry
 
-    def propose(self, request: PlanRequest) -> Sequence[Candidate]:
-        """Candidates for the next turn; empty when the space is used up. Same request, same answer.
-        Raises: UsageError, Cancelled."""
+    def propose(self, request: PlanRequest) -> Sequence[Candidate] | Search:
+        """Candidates for the next turn; empty when the space is used up, or a Search whose refusal says why
+        there is none. Same request, same answer, but for an agent outside. Raises: UsageError, Cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

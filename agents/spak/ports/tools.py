@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spak.cancel import Cancel
+from spak.costs.run_cost import NANOUSD, TOKENS
 from spak.lang.catalog import ToolEntry
 from spak.ports.sandbox import Heard, Launcher, Limits, Status
 
@@ -91,6 +92,24 @@ class ToolResult:
     """Requests that it sent to other hosts, which the run's BUDGET counts."""
     request_bytes: int = 0
     """Bytes of those requests."""
+    model: str = ""
+    """Of a call that asked a model: which, the tokens that it took, and billionths of a US dollar where its
+    price is known."""
+    tokens: int = 0
+    cost_nanousd: int | None = None
+
+    @property
+    def side(self) -> dict[str, Any]:
+        """What of it goes beside its record: what it took, and its output's size where that was cut."""
+        found: dict[str, Any] = {"ms": self.wall_ms, "cpu_ms": self.cpu_ms}
+        if self.requests:
+            found |= {"requests": self.requests, "request_bytes": self.request_bytes}
+        if self.tokens:
+            found |= {TOKENS: self.tokens, "model": self.model}
+            found |= {} if self.cost_nanousd is None else {NANOUSD: self.cost_nanousd}
+        if self.truncated:
+            found |= {"size": self.size, "sha256": self.sha256}
+        return found
 
 
 class Tool(Protocol):

@@ -253,9 +253,7 @@ class Performer:
             [*first(result.diagnostics, measured.MAX_DIAGNOSTICS), *self.host.hints(args, result)]
         )
         key = self._clean(dict(result.key))
-        side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
-        if result.requests:
-            side |= {"requests": result.requests, "request_bytes": result.request_bytes}
+        side = self._clean(result.side)
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
@@ -269,8 +267,6 @@ class Performer:
             body["anchors"] = sorted(map(list, result.anchors.items()))
         if diagnostics:
             body["diagnostics"] = shrink(diagnostics, self.blobs)
-        if result.truncated:
-            side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
@@ -379,7 +375,7 @@ class Performer:
             return self._asked(effect, history, proposer, request)
         if isinstance(proposer, Searching):
             return self._searched(effect, history, proposer, request)
-        return Proposed(Kind.PLAN, plans.proposed(effect, proposer.propose(request), self.blobs))
+        return Proposed(Kind.PLAN, plans.body_of(effect, proposer.propose(request), self.blobs))
 
     def _searched(
         self, effect: Effect, history: History, proposer: Searching, request: PlanRequest

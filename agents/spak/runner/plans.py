@@ -120,6 +120,11 @@ def searched(effect: Effect, found: Search, blobs: Blobs) -> dict[str, Any]:
     return body
 
 
+def body_of(effect: Effect, found: Sequence[Candidate] | Search, blobs: Blobs) -> dict[str, Any]:
+    """The body of whatever a proposer gave."""
+    return searched(effect, found, blobs) if isinstance(found, Search) else proposed(effect, found, blobs)
+
+
 def read(text: str, wanted: packet.Form) -> packet.Answer | packet.Misfit:
     """The answer that a text is. One that is nothing but a patch is a call of `apply_patch`, where the task
     has that tool: a person has a diff at hand, and models write one."""

@@ -21,6 +21,7 @@ from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
 from spak.tools.nsight import Nsight
 from spak.tools.nvcc import Nvcc
+from spak.tools.outside import Contained, ModelRequest
 from spak.tools.python_repl import PythonRepl
 from spak.tools.read_ast import ReadAst
 from spak.tools.read_file import ReadFile
@@ -32,6 +33,7 @@ _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
     CodeMap(),
+    Contained(),
     FindSymbol(),
     GitCommit(),
     GitPush(),
@@ -40,6 +42,7 @@ _ALL: tuple[Tool, ...] = (
     Impact(),
     Instantiate(),
     ListFiles(),
+    ModelRequest(),
     Nsight(),
     Nvcc(),
     PythonRepl(),

@@ -93,6 +93,11 @@ class Workspace:
         return self._disk.fsyncs
 
     @property
+    def store(self) -> Path:
+        """The folder of its store."""
+        return self._store.folder
+
+    @property
     def git(self) -> GitPlaces:
         """Its files as git has them, and where its repositories are."""
         return GitPlaces(self._store, self.directory, self.begun)
@@ -332,6 +337,23 @@ class Workspace:
             paths = self._bring_to(fd, root)
             self._store.settle()  # a store that was copied may hold a step of the run that it is from
             return paths
+
+    def bring(self, other: Workspace) -> None:
+        """Within a step: make the folder hold what a committed step of another workspace left there.
+
+        Raises: RunError `workspace.*`; BugError where either has no such step.
+        """
+        self._must_be_open("bring")
+        if other._left is None:
+            raise BugError("bug.workspace", "bring without a committed step of the other workspace")
+        sources = self._store.sources
+        self._store.sources = (*sources, other._store)
+        try:
+            with self._held("taking changes over") as fd:
+                applier = Applier(self._disk, self._store, self._scanner, exact=False)
+                applier.apply(fd, other._left, self._skip)
+        finally:
+            self._store.sources = sources
 
     def draw_on(self, blobs: Blobs) -> None:
         """What the store lacks is read from there, where `push` of another host has put it."""

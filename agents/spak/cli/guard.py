@@ -1,0 +1,169 @@
+"""`spak guard -- AGENT ARGS`: a coding agent that people already use, behind the walls, as one run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from spak.cli.session import Session as Held
+    from spak.config import Settings
+    from spak.guard.inside import Agent
+    from spak.guard.proxy import Provider, Upstream
+    from spak.guard.session import Session
+
+SPEC = "specs/guard/guest.spak"
+COPY = "agent"
+"""In the folder of the run: the agent's copy, and with `-store` its store."""
+
+
+@click.command()
+@click.option(
+    "--workspace", "folder", type=click.Path(path_type=Path), default=Path(), show_default=True,
+    help="The folder of the project; the agent works in a copy.",
+)  # fmt: skip
+@click.option(
+    "--show", "binds", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="PATH",
+    help="A file or folder that the agent needs, shown read-only; repeat for more.",
+)  # fmt: skip
+@common.runs_option
+@common.json_option
+@click.argument("argv", nargs=-1, required=True, metavar="-- AGENT [ARGS]...")
+def command(
+    folder: Path,
+    binds: tuple[Path, ...],
+    runs_dir: Path | None,
+    as_json: bool,
+    argv: tuple[str, ...],
+) -> int:
+    """Run AGENT in the sandbox, in a copy of the folder, without any network but its model's.
+
+    What it changes is kept as transactions of one run and judged by the law; the folder itself changes by
+    spak apply. The keys stay outside: ANTHROPIC_API_KEY and OPENAI_API_KEY are put in by the guard."""
+    from spak import config, data
+    from spak.cli import session
+    from spak.guard import inside
+    from spak.guard.proxy import upstreams
+
+    if not folder.is_dir():
+        raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
+    chosen, models = config.settings(), upstreams(os.environ)
+    inside.found(argv[0])
+    held = session.begin(
+        data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
+        labels={"agent": Path(argv[0]).name},
+    )  # fmt: skip
+    name = held.run.ledger.run
+    try:
+        if held.copied is not None:
+            common.say(f"spak: {held.copied.line}")
+        common.say(f"spak: run {name}; every action of the agent is contained: its copy, taken back or kept")
+        code = _guarded(held, argv, binds, chosen, models, as_json)
+        held.run.cancel()  # what was stopped is over: its agent is gone
+        seen = held.save()
+    finally:
+        held.close()
+    if as_json:
+        common.emit({**seen.to_json(), "agent_exit": code})
+    else:
+        done = seen.state == "succeeded"
+        common.say(f"spak: {'the agent ended with ' + str(code) if done else seen.state}; spak show {name}")
+        common.say(f"next: spak apply {name}")
+    return code if seen.state == "succeeded" else common.EXIT[seen.state]
+
+
+def _guarded(
+    held: Held,
+    argv: Sequence[str],
+    binds: Sequence[Path],
+    chosen: Settings,
+    models: Mapping[Provider, Upstream],
+    as_json: bool,
+) -> int:
+    """The session from the copy to the agent's end; gives its exit code."""
+    from spak.cli import session
+    from spak.costs import prices
+    from spak.guard import inside
+    from spak.guard.proxy import ENVIRONMENT, Proxy
+    from spak.guard.session import Session, advancing
+    from spak.guard.terminal import joined
+    from spak.ports import MIB
+    from spak.runner.repositories import Repositories
+    from spak.runner.secret_guard import SecretGuard
+    from spak.secrets.redact import Redactor
+    from spak.workspace import Copied, Workspace
+
+    run, folder = held.run, held.folder
+    copy = Workspace(folder / COPY, folder / f"{COPY}-store", bounds=chosen.wanted.bounds)
+    copy.restore(run.state.r3, run.workspace.store)
+    host = session.placed(run.performer.host, copy, Copied.read(folder), chosen)
+    secrets = SecretGuard(host, copy, run.rules.r3)
+    secrets.look(fresh=True)
+    Repositories(copy, run.rules, lambda: secrets).before_job()
+    made = Session(run, copy)
+    made.begin()
+    limits = replace(
+        chosen.limits, wall_s=inside.WEEK, cpu_s=inside.WEEK, processes=512, open_files=4096,
+        memory_bytes=max(chosen.limits.memory_bytes, inside.LEAST_MEMORY), file_bytes=1024 * MIB,
+        quota=copy.quota,
+    )  # fmt: skip
+    terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    launcher = secrets.launcher()
+    assert launcher is not None  # the spec asks for a sandbox
+    agent = inside.start(
+        launcher, copy.directory, argv,
+        env={**ENVIRONMENT, "TERM": "xterm-256color"}, limits=limits, toolchain=host.toolchain,
+        binds=[one.resolve() for one in binds], terminal=terminal, heard=_heard(as_json),
+    )  # fmt: skip
+    made.frozen = agent.frozen
+    code: list[int] = []
+    known = [one.key.reveal() for one in models.values() if one.key is not None]
+    redactor = (secrets.redactor or Redactor()).knowing(known)
+    proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
+    watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
+    try:
+        with proxy.serving(), joined(agent.terminal) if terminal else nullcontext(), advancing(made):
+            watch.start()
+            held.advance()
+    finally:
+        agent.close()
+        watch.join()
+    return code[0] if code else 1
+
+
+def _watch(agent: Agent, session: Session, code: list[int]) -> None:
+    """Wait for the agent's end; then the session ends too."""
+    from spak.guard.inside import WEEK
+
+    outcome = agent.child.wait(WEEK)
+    code.append(outcome.exit)
+    try:
+        session.end()
+    except UserError as error:
+        session.stopped(error)
+
+
+def _heard(as_json: bool) -> Callable[[int, bytes], None]:
+    """What the agent writes, on the streams of the command; with --json all of it on standard error."""
+    from spak.guard.terminal import Drawing
+
+    streams = {1: common.errors() if as_json else common.output(), 2: common.errors()}
+    filters = {number: Drawing() if stream.isatty() else None for number, stream in streams.items()}
+
+    def hear(number: int, data: bytes) -> None:
+        filtering = filters[number]
+        streams[number].write(data if filtering is None else filtering.feed(data))
+        streams[number].flush()
+
+    return hear

@@ -1,0 +1,168 @@
+"""An agent in the sandbox: its start, its terminal, holding it still, its end.
+
+Takes a launcher, the agent's copy and its command line; gives a process and a socket that listens inside the
+sandbox, whose connections the guard accepts outside: the only way out. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from spak import data
+from spak.errors import UnavailableError, UsageError
+from spak.ports import MIB, Child, Job, Launcher, Limits, Toolchain
+from spak.sandbox import procfs
+
+GUEST = "sandbox/guest/agent_guest.py"
+HOME = "/tmp/home"
+"""The agent's own folder, in memory: what it keeps there is gone when it ends."""
+PORT = "{port}"
+"""In the environment: the port that the guest puts there."""
+WEEK = 7 * 86_400
+STILL_S = 2.0
+LEAST_MEMORY = 4096 * MIB
+_BELOW = ("node_modules", "site-packages")
+
+
+@dataclass(slots=True)
+class Agent:
+    """An agent that runs."""
+
+    child: Child
+    listener: socket.socket
+    """Listens on the sandbox's loopback."""
+    terminal: int = -1
+    """The master of its terminal, where it has one."""
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Hold all of its processes still; one that was stopped already stays so."""
+        held: set[int] = set()
+        still: set[int] = set()
+        try:
+            while new := set(procfs.tree(self.child.pid)[1:]) - held - still:
+                still |= {pid for pid in new if _state(pid) == "T"}
+                for pid in new - still:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGSTOP)
+                held |= new - still
+            _await_still(held)
+            yield
+        finally:
+            for pid in held:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it, if it lives; returns when nothing of it does."""
+        self.child.kill()
+        self.listener.close()
+        if self.terminal >= 0:
+            os.close(self.terminal)
+
+
+def _await_still(pids: set[int]) -> None:
+    """A process stops when it comes out of the kernel; one in the middle of a write may take a moment."""
+    until = time.monotonic() + STILL_S
+    for pid in pids:
+        while _state(pid) not in "TtZX" and time.monotonic() < until:
+            time.sleep(0.0005)
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state; X for one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return "X"
+
+
+def start(
+    launcher: Launcher,
+    folder: Path,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    limits: Limits,
+    toolchain: Toolchain,
+    binds: Sequence[Path] = (),
+    terminal: bool = False,
+    heard: Callable[[int, bytes], None] | None = None,
+) -> Agent:
+    """Start it in that folder. Raises: UnavailableError `guard.start`; UsageError `guard.agent`."""
+    program, where = found(argv[0], binds)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        guest = data.path(GUEST).read_text(encoding="utf-8")
+        number = theirs.fileno()
+        python = toolchain.programs["python"]
+        kind = "tty" if terminal else "pipes"
+        job = Job(
+            (python, "-I", "-S", "-c", guest, str(number), kind, program, *argv[1:]),
+            folder,
+            repository=True,
+            limits=limits,
+            env={"HOME": HOME, **env},
+            binds=tuple(dict.fromkeys((*toolchain.binds, *where))),
+            heard=heard,
+        )
+        child = launcher.start(job, (number,))
+        try:
+            theirs.close()
+            ours.settimeout(30)
+            _, passed, _, _ = socket.recv_fds(ours, 64, 2)
+            if not passed:
+                detail = child.wait(5).detail
+                raise UnavailableError(
+                    "guard.start",
+                    f"the sandbox did not start: {detail or 'it ended'}",
+                    "spak doctor says why",
+                )
+            listener = socket.socket(fileno=passed[0])
+            made = Agent(child, listener, passed[1] if terminal else -1)
+            ours.sendall(b"\n")
+            return made
+        except BaseException:
+            child.kill()
+            raise
+
+
+def found(name: str, binds: Sequence[Path] = ()) -> tuple[str, tuple[Path, ...]]:
+    """The agent's program as it is inside, and the folders of its install that it needs there.
+
+    Raises: UsageError `guard.agent`."""
+    path = shutil.which(name)
+    if path is None:
+        raise UsageError(
+            "guard.agent", f"there is no program {name!a}", "install the agent, or name its file"
+        )
+    place = Path(path).absolute()
+    wanted = [*binds]
+    for one in {place, place.resolve()}:
+        wanted += [home for home in _installs(one) if not home.is_relative_to("/usr")]
+    tops = [one for one in wanted if not any(one != other and one.is_relative_to(other) for other in wanted)]
+    return str(place), tuple(sorted(set(tops)))
+
+
+def _installs(program: Path) -> Iterator[Path]:
+    """Where a program's parts are: its environment, its package manager's folder, or its own folder."""
+    for folder in program.parents:
+        if (folder / "pyvenv.cfg").is_file():
+            yield folder
+            yield Path((folder / "bin/python").resolve()).parents[1]
+            return
+        if folder.name in _BELOW:
+            yield folder
+            node = shutil.which("node")
+            if node is not None:
+                yield Path(node).resolve().parents[1]
+            return
+    yield program.parent

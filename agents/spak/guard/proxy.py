@@ -1,0 +1,289 @@
+"""The only way out of a guarded agent's sandbox: requests to its model, in the formats of Anthropic and
+OpenAI.
+
+Takes a session, the socket that listens inside, and where each provider is. A request ends the agent's
+turn: what it changed is kept or taken back first. Then it is proposed, without secrets, and sent with the
+person's key where it is permitted; the answer streams to the agent unchanged and is recorded without
+secrets. Other requests, and tunnels to hosts, are refused. It decides nothing: the session's run does.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from spak import canon
+from spak.cancel import apart
+from spak.costs.prices import Prices
+from spak.errors import UsageError, UserError
+from spak.guard import wire
+from spak.guard.session import Session
+from spak.ports import Call, Redacting, ToolResult
+from spak.secrets.secret import Secret
+from spak.tools import results
+from spak.tools.outside import MOST_REQUEST
+
+if TYPE_CHECKING:
+    import httpx
+
+Provider = Literal["anthropic", "openai"]
+SILENCE_S, CONNECT_S = 600.0, 20.0
+MOST_ANSWER = 64 << 20
+_OWN = frozenset(
+    {
+        *(
+            "authorization",
+            "x-api-key",
+            "cookie",
+            "proxy-authorization",
+            "proxy-connection",
+            "connection",
+            "te",
+        ),
+        *("host", "content-length", "accept-encoding", "transfer-encoding", "expect", "upgrade"),
+    }
+)
+"""Headers of the agent that are not passed on."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_BACK = ("content-type", "request-id", "x-request-id", "retry-after")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where a provider is, and the key that goes there."""
+
+    base_url: str
+    key: Secret | None = None
+
+    def headers(self, provider: Provider) -> dict[str, str]:
+        """The key as the provider wants it."""
+        if self.key is None:
+            return {}
+        if provider == "anthropic":
+            return {"x-api-key": self.key.reveal()}
+        return {"authorization": f"Bearer {self.key.reveal()}"}
+
+
+ENVIRONMENT: Mapping[str, str] = {
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:{port}/anthropic",
+    "ANTHROPIC_API_KEY": "behind-spak-guard",
+    "OPENAI_BASE_URL": "http://127.0.0.1:{port}/openai/v1",
+    "OPENAI_API_KEY": "behind-spak-guard",
+    "HTTPS_PROXY": "http://127.0.0.1:{port}",
+    "HTTP_PROXY": "http://127.0.0.1:{port}",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""What the agent is told: no key is among it."""
+
+
+def upstreams(variables: Mapping[str, str]) -> dict[Provider, Upstream]:
+    """Where the models are, with the person's keys, by the environment: ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY
+    and the same of OPENAI. Raises: UsageError `guard.address` for what would send a key unencrypted."""
+    usual: Mapping[Provider, str] = {
+        "anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1",
+    }  # fmt: skip
+    found: dict[Provider, Upstream] = {}
+    for name, address in usual.items():
+        url = variables.get(f"{name.upper()}_BASE_URL") or address
+        key = variables.get(f"{name.upper()}_API_KEY", "")
+        parts = urlsplit(url)
+        plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
+        if not parts.hostname or not (parts.scheme == "https" or plain):
+            what = f"{name.upper()}_BASE_URL is {url!a}"
+            raise UsageError("guard.address", what, "an https:// address, or http:// of this machine")
+        found[name] = Upstream(url.rstrip("/"), Secret(key) if key else None)
+    return found
+
+
+class Proxy:
+    """The listener of one session, in threads."""
+
+    def __init__(
+        self,
+        session: Session,
+        listener: socket.socket,
+        models: Mapping[Provider, Upstream],
+        redactor: Redacting,
+        prices: Prices,
+    ) -> None:
+        self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
+        self._server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+        self._server.socket.close()
+        self._server.socket, self._server.proxy = listener, self
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """While entered it answers; afterwards nobody does."""
+        thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            self._server.shutdown()
+            thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    proxy: Proxy
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The agent broke off; there is nobody to tell."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is written to the terminal of whoever works there."""
+
+    def do_CONNECT(self) -> None:
+        self._refuse(HTTPStatus.FORBIDDEN, f"the guard opens no tunnel to {self.path[:200]}")
+
+    def do_HEAD(self) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self._ask(b"")
+
+    def do_POST(self) -> None:
+        length = self.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MOST_REQUEST:
+            self.close_connection = True
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has no length, or is too large")
+            return
+        self._ask(self.rfile.read(int(length)))
+
+    def _ask(self, body: bytes) -> None:
+        proxy, (first, _, rest) = self.server.proxy, self.path.removeprefix("/").partition("/")
+        if first not in proxy.models or ".." in rest:
+            self._refuse(HTTPStatus.NOT_FOUND, f"the guard sends to models alone, not to {self.path[:200]}")
+            return
+        provider = cast(Provider, first)
+        try:
+            value = json.loads(body) if body else None
+            proxy.session.turn()
+            if value is not None:
+                value = proxy.redactor.value(_told(value, proxy.session.told()))
+            text = "" if value is None else json.dumps(value, ensure_ascii=False)
+            model = value.get("model") if isinstance(value, dict) else None
+            args = {"provider": provider, "path": f"/{rest}"[:500], "request": text}
+            args["model"] = model[:200] if isinstance(model, str) else ""
+            done = proxy.session.propose("model_request", args, partial(self._send, provider, rest, text))
+        except (ValueError, RecursionError):
+            self._refuse(HTTPStatus.BAD_REQUEST, "the request is not JSON")
+        except UserError as error:
+            self._refuse(HTTPStatus.FORBIDDEN, f"{error.message} [{error.code}]")
+        else:
+            if not done.ran:
+                self._refuse(HTTPStatus.FORBIDDEN, done.said)
+
+    def _send(self, provider: Provider, rest: str, text: str, call: Call) -> ToolResult:
+        """Send it and stream the answer to the agent; in the run's thread."""
+        return apart(partial(self._sent, provider, rest, text), call.cancel)
+
+    def _sent(self, provider: Provider, rest: str, text: str) -> ToolResult:
+        import httpx
+
+        proxy = self.server.proxy
+        target = proxy.models[provider]
+        path = rest.removeprefix("v1/") if provider == "openai" else rest
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
+        headers |= {"accept-encoding": "identity", **target.headers(provider)}
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        direct = urlsplit(target.base_url).hostname in _LOOPBACK
+        try:
+            with (
+                httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not direct) as client,
+                client.stream(
+                    self.command, f"{target.base_url}/{path}", content=text.encode(), headers=headers
+                ) as answer,
+            ):
+                return self._streamed(answer)
+        except httpx.HTTPError as error:
+            if not self._begun:
+                self._refuse(
+                    HTTPStatus.BAD_GATEWAY, f"the model's server did not answer: {type(error).__name__}"
+                )
+            self.close_connection = True
+            return results.failed("guard.upstream", f"the model's server broke off: {type(error).__name__}")
+
+    _begun = False
+
+    def _streamed(self, answer: httpx.Response) -> ToolResult:
+        kept, whole = bytearray(), True
+        self._begun = True
+        with suppress(OSError):
+            self.send_response(answer.status_code)
+            for name in _BACK:
+                if name in answer.headers:
+                    self.send_header(name, answer.headers[name])
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+        for chunk in answer.iter_raw():
+            if len(kept) + len(chunk) <= MOST_ANSWER:
+                kept += chunk
+            if whole and chunk:
+                try:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                    self.wfile.flush()
+                except OSError:  # the agent went away; the model is paid all the same
+                    whole = False
+        with suppress(OSError):
+            self.wfile.write(b"0\r\n\r\n")
+        self._begun = False
+        proxy, data = self.server.proxy, bytes(kept)
+        model, usage = wire.used(data)
+        code = 0 if answer.status_code < 400 else 1
+        return ToolResult(
+            "exited", code, data, len(data), canon.digest(data), False,
+            {"exit": code, "status": answer.status_code},
+            model=model,
+            tokens=usage.get("input", 0) + usage.get("output", 0),
+            cost_nanousd=proxy.prices.cost(model, usage) if usage else None,
+        )  # fmt: skip
+
+    def _refuse(self, status: int, message: str) -> None:
+        """An error as both providers write one."""
+        error = {"type": "error", "error": {"type": "permission_error", "code": "guard", "message": message}}
+        data = json.dumps(error).encode()
+        with suppress(OSError):
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+
+def _told(value: Any, notes: list[str]) -> Any:
+    """The request with what the guard has to say, as the last words of the last message."""
+    if not notes or not isinstance(value, dict):
+        return value
+    text = "<spak>\n" + "\n".join(notes) + "\n</spak>"
+    if isinstance(value.get("input"), str):
+        return {**value, "input": f"{value['input']}\n{text}"}
+    for name in ("messages", "input"):
+        listed = value.get(name)
+        if isinstance(listed, list):
+            last = listed[-1] if listed else None
+            content = last.get("content") if isinstance(last, dict) and last.get("role") == "user" else None
+            if name == "messages" and isinstance(last, dict) and isinstance(content, list):
+                blocks = [*content, {"type": "text", "text": text}]
+                return {**value, name: [*listed[:-1], {**last, "content": blocks}]}
+            return {**value, name: [*listed, {"role": "user", "content": text}]}
+    return value

@@ -1,0 +1,116 @@
+"""The terminal of a person and that of a guarded agent, joined: what is typed goes in, what it writes comes
+out.
+
+Takes the master of the agent's terminal; ends when nothing writes there any more. Sequences that do more
+than draw (title, clipboard, links, and all other strings that a terminal obeys) do not come out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_CHUNK, _LAST_S = 1 << 16, 5.0
+_STRINGS = (b"]", b"P", b"X", b"^", b"_")
+"""After ESC: a string for the terminal itself (OSC, DCS, SOS, PM, APC). Source: ECMA-48, 8.3."""
+_C1 = (b"\xc2\x90", b"\xc2\x98", b"\xc2\x9d", b"\xc2\x9e", b"\xc2\x9f")
+"""The same as single characters, in UTF-8."""
+
+
+class Drawing:
+    """What an agent writes, without strings for the terminal; a sequence may come in pieces."""
+
+    def __init__(self) -> None:
+        self._inside, self._rest = False, b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What of it may be drawn."""
+        data, made = self._rest + data, bytearray()
+        self._rest, at = b"", 0
+        while at < len(data):
+            two = data[at : at + 2]
+            if two in (b"\x1b", b"\xc2"):
+                self._rest = two
+                break
+            if self._inside:
+                ends = two in (b"\x1b\\", b"\xc2\x9c")
+                self._inside = not (ends or two[:1] in (b"\x07", b"\x18", b"\x1a"))
+                at += 2 if ends else 1
+            elif (two[:1] == b"\x1b" and two[1:] in _STRINGS) or two in _C1:
+                self._inside = True
+                at += 2
+            else:
+                made += two[:1]
+                at += 1
+        return bytes(made)
+
+
+@contextmanager
+def joined(master: int) -> Iterator[None]:
+    """While entered both are one; for the main thread, as signals are."""
+    with _raw(), _resized(master):
+        thread = threading.Thread(target=_carry, args=(master,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join(_LAST_S)
+
+
+def _carry(master: int) -> None:
+    """Both ways until the agent's side is closed."""
+    drawing, watched = Drawing(), [master, sys.stdin.fileno()]
+    while True:
+        ready, _, _ = select.select(watched, [], [])
+        if master in ready:
+            try:
+                data = os.read(master, _CHUNK)
+            except OSError:  # EIO: the last process let go of it
+                return
+            if not data:
+                return
+            os.write(sys.stdout.fileno(), drawing.feed(data))
+        elif ready:
+            data = os.read(sys.stdin.fileno(), _CHUNK)
+            if data:
+                os.write(master, data)
+            else:
+                watched.remove(sys.stdin.fileno())
+
+
+@contextmanager
+def _raw() -> Iterator[None]:
+    """The person's terminal hands on every key, and is as before afterwards."""
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+    tty.setraw(number)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _resized(master: int) -> Iterator[None]:
+    """The agent's terminal has the size of the person's."""
+
+    def fit(*_: object) -> None:
+        with suppress(OSError):
+            size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, struct.pack("4H", 0, 0, 0, 0))
+            fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+
+    before = signal.signal(signal.SIGWINCH, fit)
+    fit()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -1,0 +1,75 @@
+"""What an agent behind the guard proposes: `contained`, its changes of its own copy, and `model_request`.
+
+Takes a call as every tool does. The work is the guard's (spak.guard), which puts its own in their places for
+a session; without one they are refused.
+"""
+
+from __future__ import annotations
+
+from spak import schema_parts as parts
+from spak.lang.catalog import ToolEntry
+from spak.ports import Call, ToolResult
+from spak.tools import results
+
+MOST_PATHS = 200
+"""Changed paths that a proposal names; the transaction has all of them."""
+MOST_REQUEST = 32 << 20
+"""Characters of a request to a model."""
+
+
+class Contained:
+    """The tool `contained`."""
+
+    entry = ToolEntry(
+        name="contained",
+        version=1,
+        summary="Keeps what a guarded agent changed in its copy, as one transaction.",
+        schema=parts.members(
+            ["root", "changes"],
+            root=parts.text("The root of its copy.", 100),
+            changes=parts.whole("How many paths changed.", 0, 1 << 40),
+            paths={
+                "type": "array",
+                "description": "The first of them.",
+                "items": parts.text("A path of the workspace.", 5000),
+                "maxItems": MOST_PATHS,
+            },
+        ),
+        on_fail="continue",
+        sandboxed=False,
+        arguments={"root": "text", "changes": "text", "paths": "text"},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+class ModelRequest:
+    """The tool `model_request`."""
+
+    entry = ToolEntry(
+        name="model_request",
+        version=1,
+        summary="Sends a guarded agent's request to its model.",
+        schema=parts.members(
+            ["provider", "path", "request"],
+            provider={
+                "type": "string",
+                "description": "Whose model it is, and whose format.",
+                "enum": ["anthropic", "openai"],
+            },
+            path=parts.text("Of the URL.", 500),
+            model=parts.text("The model that it names.", 200, least=0),
+            request=parts.text("The request, without secrets.", MOST_REQUEST, least=0),
+        ),
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+        arguments={"provider": "text", "path": "text", "model": "text", "request": "text"},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+NO_SESSION = ("guard.no_session", "this is proposed by an agent behind the guard", "spak guard -- AGENT")

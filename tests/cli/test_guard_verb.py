@@ -1,0 +1,176 @@
+"""`spak guard -- AGENT`: an agent that is not ours in the sandbox, its changes as transactions of one run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli, Done
+from guard_kit import AGENT, KEY, Model
+
+pytestmark = pytest.mark.sandbox
+
+CART = "def total(prices):\n    return sum(prices[1:])\n"
+LAW = 'forbidden(A) :- changed(A, "test_cart.py", _).\n'
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A project with a fault, a test, a file of secrets and the agent."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "cart.py").write_text(CART)
+    (folder / "test_cart.py").write_text("from cart import total\nassert total([1, 2]) == 3\n")
+    (folder / ".env").write_text("API_TOKEN=abcdef123456secretvalue\n")
+    (folder / "empty").mkdir()
+    shutil.copy(AGENT, folder / "agent.py")
+    return folder
+
+
+def guard(cli: Cli, model: Model, shop: Path, *more: str) -> Done:
+    line = ("guard", "--json", *more, "--", sys.executable, "agent.py", "mend the cart")
+    return cli(*line, env=model.env, folder=shop)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_mode,
+            str(path.readlink()).encode()
+            if path.is_symlink()
+            else path.read_bytes()
+            if path.is_file()
+            else b"",
+        )
+        for path in sorted(folder.rglob("*"))
+        if ".spak" not in path.parts
+    }
+
+
+def test_a_session_is_a_run_and_its_changes_come_home_by_apply(cli: Cli, shop: Path) -> None:
+    before = tree(shop)
+    mend = "sed -i 's/\\[1:\\]//' cart.py"
+    with Model([mend, "cat .env; python3 test_cart.py && echo green"]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    assert (done.json["state"], done.json["agent_exit"]) == ("succeeded", 0)
+    assert "the agent is done" in done.err
+    assert tree(shop) == before, "the folder is only read"
+    assert model.keys == [KEY] * 3, "the guard puts the key in"
+    assert "green" in model.said(2) and "abcdef123456" not in model.said(2)
+    name = done.json["run"]
+    for line in (("ledger", "verify", name), ("replay", name)):
+        assert cli(*line, folder=shop).code == 0
+    exported = cli("export", name, folder=shop).out
+    assert KEY not in exported and "abcdef123456" not in exported
+    assert done.json["metrics"]["tokens"] == 330
+    applied = cli("apply", name, folder=shop)
+    assert applied.code == 0, applied.err
+    assert (shop / "cart.py").read_text() == CART.replace("[1:]", "")
+
+
+def test_what_the_law_forbids_is_taken_back_byte_for_byte_and_the_agent_learns_why(
+    cli: Cli, shop: Path
+) -> None:
+    """Deleted, moved, by a program, through a link, with an empty folder and a mode: each in its own turn."""
+    (shop / "law.mg").write_text(LAW)
+    (shop / "spak.toml").write_text('[policy]\nlaw = ["law.mg"]\n')
+    ways = [
+        "rm test_cart.py",
+        "find . -name test_cart.py -delete",
+        "mv test_cart.py away.py",
+        ": > test_cart.py",
+        "python3 -c 'import os; os.remove(\"test_cart.py\")'",
+        "ln -s test_cart.py t && echo x >> t",
+        "rmdir empty; mkdir -p deep/er; chmod +x cart.py; rm test_cart.py",
+        "git clean -fdxq; git rm -qf test_cart.py",
+        "(sleep 0.1; rm test_cart.py) & wait",
+    ]
+    look = "find . -path ./.git -prune -o -printf '%p %y %m %s %l\\n' | sort; cat test_cart.py"
+    texts = [look]
+    for way in ways:
+        texts += [way, look]
+    with Model(texts).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    first = model.said(1)
+    for number, way in enumerate(ways):
+        told, after = model.said(2 * number + 2), model.said(2 * number + 3)
+        assert "were taken back" in told and "test_cart.py" in told, way
+        assert after == first, way
+    assert cli("apply", done.json["run"], "--check", folder=shop).code == 0
+
+
+def test_it_reaches_its_model_and_nothing_else(cli: Cli, shop: Path) -> None:
+    python = """python3 - <<'E'
+import os, socket, urllib.request, urllib.error
+port = int(os.environ["ANTHROPIC_BASE_URL"].split(":")[2].split("/")[0])
+for place in (("127.0.0.1", PORT), ("1.1.1.1", 53), ("169.254.169.254", 80)):
+    try:
+        socket.create_connection(place, 1).close(); print("reached", place)
+    except OSError as error:
+        print("not", place[0])
+s = socket.create_connection(("127.0.0.1", port)); s.sendall(b"CONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n")
+print("tunnel", s.recv(100).split()[1])
+for path in ("/other", "//evil/v1/messages", "/anthropic/../x"):
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}" + path, b"{}"); print("sent", path)
+    except urllib.error.HTTPError as error:
+        print("status", error.code)
+print("keys", [name for name, value in os.environ.items() if "real-key" in value])
+links = [os.readlink(f"/proc/1/fd/{n}") for n in os.listdir("/proc/1/fd")]
+print("sockets", [link for link in links if "socket" in link])
+E"""
+    with Model([]).serving() as model:
+        model.texts = [python.replace("PORT", str(model.port))]
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    said = model.said(1)
+    assert "reached" not in said and said.count("not ") == 3
+    assert "tunnel b'403'" in said and said.count("status 404") == 3
+    assert "keys []" in said and "sockets []" in said, said
+
+
+def test_it_ends_with_all_that_it_started_and_its_exit(cli: Cli, shop: Path) -> None:
+    stay = "setsid sh -c 'trap \"\" TERM HUP; while :; do date > late; sleep 0.05; done' >&- 2>&- & exit 0"
+    with Model([stay]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    with Model(["kill -9 $PPID"]).serving() as model:
+        killed = guard(cli, model, shop)
+    assert (killed.code, killed.json["state"], killed.json["agent_exit"]) == (137, "succeeded", 137)
+
+
+def test_a_law_about_tokens_stops_requests_and_says_so(cli: Cli, shop: Path) -> None:
+    """The session goes on, and ends as the agent ends."""
+    (shop / "law.mg").write_text("forbidden(A) :- tool(A, /model_request), spent(/tokens, N), N > 150.\n")
+    (shop / "spak.toml").write_text('[policy]\nlaw = ["law.mg"]\n')
+    with Model(["true"] * 5).serving() as model:
+        done = guard(cli, model, shop)
+    assert (done.code, done.json["state"], done.json["agent_exit"]) == (3, "succeeded", 3)
+    assert len(model.asked) == 2, "the second takes it past the bound, and a third is not sent"
+    assert "refused: policy.forbidden; operator/law.mg:1 forbids it" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (("guard", "--", "no-such-agent"), "guard.agent"),
+        (("guard", "--workspace", "nowhere", "--", "true"), "usage.workspace"),
+        (("run", "guest.spak"), "guard.no_session"),
+    ],
+)
+def test_what_cannot_begin_says_why(cli: Cli, tmp_path: Path, line: tuple[str, ...], code: str) -> None:
+    spec = Path(__file__).parents[2] / "specs/guard/guest.spak"
+    shutil.copy(spec, tmp_path / "guest.spak")
+    done = cli(*line)
+    assert done.code == 2 and code in done.err, done.err
+
+
+def test_a_key_goes_over_no_plain_connection(cli: Cli, shop: Path) -> None:
+    line = ("guard", "--", sys.executable, "agent.py", "x")
+    done = cli(*line, env={"ANTHROPIC_BASE_URL": "http://models.example.org"}, folder=shop)
+    assert done.code == 2 and "guard.address" in done.err

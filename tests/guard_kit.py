@@ -1,0 +1,67 @@
+"""A model endpoint on loopback that says what a guarded agent does, and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+AGENT = Path(__file__).with_name("scripted_agent.py")
+KEY = "sk-a-real-key-of-a-person"
+
+
+class Model:
+    """Answers the n-th request with the n-th text, then with `stop`."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts, self.asked, self.keys = list(texts), list[dict[str, Any]](), list[str]()
+        self.status = 200
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What the person's environment has."""
+        return {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.port}", "ANTHROPIC_API_KEY": KEY}
+
+    def said(self, number: int) -> str:
+        """The last message of a request, as one text."""
+        content = self.asked[number]["messages"][-1]["content"]
+        return content if isinstance(content, str) else "\n".join(block["text"] for block in content)
+
+    @contextmanager
+    def serving(self) -> Iterator[Model]:
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                number = len(model.asked)
+                model.asked.append(asked)
+                model.keys.append(self.headers.get("x-api-key", ""))
+                text = model.texts[number] if number < len(model.texts) else "stop"
+                usage = {"input_tokens": 100, "output_tokens": 10}
+                answer = {
+                    "model": asked["model"],
+                    "content": [{"type": "text", "text": text}],
+                    "usage": usage,
+                }
+                data = json.dumps(answer).encode()
+                self.send_response(model.status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args: object) -> None:
+                """Quiet."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            self.port = server.server_port
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield self
+            finally:
+                server.shutdown()
