@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import recording_kit
+from spak.world import rank
 from spak.world.selection import coverage_file, recorded, recording
 from spak.world.selection.recorded import NEVER, OUTSIDE, UNKNOWN, Selection
 from spak.world.selection.recording import Recording
@@ -146,8 +147,33 @@ def test_new_tests_and_those_of_changed_files_run(calc: Code) -> None:
     found = since(calc, "tests/test_calc.py", "assert True", "assert 1")
     assert found.by == {
         "new": ("py:tests/test_new.py#test_new",),
-        "changed": tuple(sorted((LOW, HIGH, GET, LATE, OTHER))),
+        "changed": ("py:tests/test_calc.py",),
     }
+    assert [rank.node(test) for test in found.tests] == [
+        "tests/test_calc.py",
+        "tests/test_new.py::test_new",
+    ]
+    assert found.without == ()
+
+
+def test_a_changed_conftest_needs_all_tests_below_it(code: Code) -> None:
+    code.put(
+        {
+            "calc.py": CALC,
+            "tests/test_calc.py": TESTS,
+            "tests/conftest.py": "",
+            "test_top.py": "def test_t(): ...\n",
+        }
+    )
+    keep(code, {**RAN, "test_top.py::test_t": {"test_top.py": [1]}})
+    code.put({"tests/conftest.py": "def pytest_runtest_call(item): ...\n"})
+    found = recorded.since(code.model(), Recording(code.store, code.root))
+    assert found.by["changed"] == ("py:tests/test_calc.py",)
+
+
+def test_a_file_of_tests_that_is_gone_needs_none(calc: Code) -> None:
+    calc.put({"tests/test_calc.py": None})
+    assert recorded.since(calc.model(), Recording(calc.store, calc.root)) == Selection({})
 
 
 def test_a_comment_that_becomes_code_is_a_change(code: Code) -> None:

@@ -235,7 +235,7 @@ def tests_command(target: str, folder: Path, as_json: bool) -> int:
 def record_command(file: Path | None, folder: Path, as_json: bool) -> int:
     """Keep which test ran which line, from FILE, a data file of coverage.py with contexts (.coverage).
 
-    It comes from a run of all tests: `pytest --cov=. --cov-context=test`, with pytest-cov."""
+    It comes from a run of all tests: `COVERAGE_CORE=ctrace pytest --cov=. --cov-context=test`."""
     from spak.world.selection import coverage_file, recording
 
     with _model(folder) as (model, _):

@@ -23,7 +23,7 @@ MAX_VALUE = 1 << 20
 """Bytes of one value: lines up to eight million."""
 MAX_NAMES, MAX_ROWS = 500_000, 20_000_000
 _TABLES = ("coverage_schema", "meta", "file", "context", "line_bits", "arc")
-_AGAIN = "record again: pytest --cov=. --cov-context=test"
+_AGAIN = "record again: COVERAGE_CORE=ctrace pytest --cov=. --cov-context=test"
 
 
 @dataclass(frozen=True, slots=True)

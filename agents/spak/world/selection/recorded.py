@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spak.files import beneath
-from spak.world import rank, scan
+from spak.world import rank
 from spak.world.ask import Model, Symbol
 from spak.world.index import symbol_id
 from spak.world.selection.recording import File, Recording, lines_of
@@ -53,14 +53,15 @@ class Without:
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Tests by the rule that chose them: `recorded`, `new`, `changed`, and for the parts without a recording
-    `static`, `importers` or `all`. A test that two rules chose is with the first."""
+    `static`, `importers` or `all`. A test that two rules chose is with the first; of a changed file of tests
+    all run, and only the file is named."""
 
     by: Mapping[str, tuple[str, ...]]
     without: tuple[Without, ...] = ()
 
     @property
     def rule(self) -> str:
-        """The one that chose most of what is known: `recorded`, where anything was."""
+        """The first that chose a test."""
         return next(iter(self.by), "recorded")
 
     @property
@@ -143,7 +144,7 @@ def _inserted(file: File, line: int, lines: Sequence[str], now: int) -> Piece:
         return Piece(now, frozenset(whole), owner)
     within = owner or file.owner(line, ("class",))
     while within and not owner and depth <= _depth(file, within):
-        within = within.rpartition(".")[0]
+        within = within.rpartition(".")[0] if within.rpartition(".")[0] in file.spans else ""
     return Piece(now, frozenset(file.body(within)), within, NEVER if owner else OUTSIDE)
 
 
@@ -163,23 +164,25 @@ def tests(model: Model, recording: Recording, targets: Sequence[Symbol]) -> Sele
     """The tests that a change of symbols needs, and those of the static rule whose recording is old."""
     found, chosen = _Found(model, recording), rank.tests(model, targets)
     if chosen.rule == "static":
-        found.by["static"] |= set(since(model, recording).tests).intersection(chosen.tests)
-    for target in targets:
-        _target(found, recording.file(target.path), target)
+        old = set(since(model, recording).tests)
+        found.by["static"] |= {test for test in chosen.tests if not old.isdisjoint((test, _module(test)))}
+    parts = [(target.path, _target(recording.file(target.path), target)) for target in targets]
+    ran = frozenset().union(*(piece.tests for _, piece in parts))
+    for path, piece in parts:
+        found.put(path, piece._replace(tests=ran), chosen)
     return found.selection()
 
 
-def _target(found: _Found, file: File | None, target: Symbol) -> None:
+def _target(file: File | None, target: Symbol) -> Piece:
     """One symbol; of a function the body counts, as it is what changes most."""
     span = file.spans.get(target.qual) if file is not None else None
     if file is None or span is None:
-        found.add(target.path, Piece(target.line, frozenset(), target.qual, UNKNOWN))
-        return
+        return Piece(target.line, frozenset(), target.qual, UNKNOWN)
     tests = frozenset(file.body(target.qual))
     inner = range(file.statement(span.first)[1] + 1, span.last + 1)
     inside = span.kind == "function" and file.outside.isdisjoint(inner)
     why = (NEVER if not tests else "") if inside else OUTSIDE
-    found.add(target.path, Piece(target.line, tests, target.qual, why))
+    return Piece(target.line, tests, target.qual, why)
 
 
 class _Found:
@@ -199,6 +202,7 @@ class _Found:
         found = {
             test for test, symbol in self.known.items() if symbol.path in self.here and model.is_test(test)
         }
+        self.tested = {_path(test) for test in found | recording.tests}
         recorded = {_path(test) for test in recording.tests}
         self.new: set[str] = set()
         self.silent: set[str] = set()
@@ -217,14 +221,18 @@ class _Found:
                 self._file(path)
 
     def _file(self, path: str) -> None:
+        if path in self.recording.hashes and path in self.here:
+            if path in self.tested:
+                self.by["changed"].add(symbol_id(path, ""))
+            elif path.rpartition("/")[2] == "conftest.py":
+                folder = path.removesuffix("conftest.py")
+                below = {one for one in self.tested & self.here.keys() if one.startswith(folder)}
+                self.by["changed"] |= {symbol_id(one, "") for one in below}
+        elif path in self.tested:
+            return  # its tests are new, or gone
         file = self.recording.file(path)
         data = beneath.content(self.model.root, path) if path in self.here else None
-        if scan.is_test(path) and data is not None:
-            self.by["changed"] |= {
-                test for test in self.known if _path(test) == path and self.model.is_test(test)
-            }
-            self._static(path, "", frozenset(self.recording.tests))
-        elif data is None or file is None:
+        if data is None or file is None:
             self.add(path, Piece(1, frozenset(file.body("") if file else ()), "", UNKNOWN))
         else:
             for piece in pieces(file, data.decode("utf-8", "replace")):
@@ -232,21 +240,21 @@ class _Found:
 
     def add(self, path: str, piece: Piece) -> None:
         """One part of a change."""
+        chosen = None
+        if piece.why or self.silent:
+            module = Symbol(symbol_id(path, ""), path, "", "module", "public", 1, 1, "")
+            chosen = rank.tests(self.model, [self.known.get(symbol_id(path, piece.owner), module)])
+        self.put(path, piece, chosen)
+
+    def put(self, path: str, piece: Piece, chosen: rank.Chosen | None) -> None:
+        """One part of a change with what the static rule chooses for it."""
         self.by["recorded"] |= piece.tests
         if piece.why:
             self.without[Without(path, piece.line, piece.why)] = None
-            self._static(path, piece.owner, piece.tests)
-        elif self.silent:
-            self.by["static"] |= self.silent.intersection(self._chosen(path, piece.owner).tests)
-
-    def _static(self, path: str, owner: str, tests: frozenset[str]) -> None:
-        chosen = self._chosen(path, owner)
-        if chosen.rule == "static" or not tests:
+        if chosen is not None and piece.why and (chosen.rule == "static" or not piece.tests):
             self.by[chosen.rule] |= set(chosen.tests)
-
-    def _chosen(self, path: str, owner: str) -> rank.Chosen:
-        module = Symbol(symbol_id(path, ""), path, "", "module", "public", 1, 1, "")
-        return rank.tests(self.model, [self.known.get(symbol_id(path, owner), module)])
+        elif chosen is not None and chosen.rule == "static":
+            self.by["static"] |= self.silent.intersection(chosen.tests)
 
     def selection(self) -> Selection:
         """What was found, with tests that the recording does not know."""
@@ -254,13 +262,21 @@ class _Found:
         seen: set[str] = set()
         by = {}
         for rule, found in self.by.items():
-            by[rule] = tuple(sorted(test for test in found - seen if self._exists(test)))
+            by[rule] = tuple(sorted(test for test in found - seen if self._counts(test)))
             seen |= found
         return Selection({rule: found for rule, found in by.items() if found}, tuple(self.without))
 
-    def _exists(self, test: str) -> bool:
-        return test in self.known or (_path(test) in self.here and self._same(_path(test)))
+    def _counts(self, test: str) -> bool:
+        """Whether a test exists and is not chosen with its whole file."""
+        module = _module(test)
+        return test == module or (
+            module not in self.by["changed"] and (test in self.known or self._same(_path(test)))
+        )
 
 
 def _path(test: str) -> str:
     return test.partition("#")[0].partition(":")[2]
+
+
+def _module(test: str) -> str:
+    return test.partition("#")[0]

@@ -35,6 +35,8 @@ _PYTEST = re.compile(
     r"(?P<path>[^\[]+?\.py)::(?P<qual>[^\[|]+)(?:.*\|(?P<phase>setup|run|teardown))?.*", re.S
 )
 _BREAK = re.compile(r"\r\n|\r|\n")
+ENOUGH_TESTS = 10
+"""Tests of which two have some line in common."""
 _NOT_RUN = frozenset({"setup", "teardown"})
 
 
@@ -65,6 +67,9 @@ def keep(model: Model, recorded: Recorded) -> Kept:
         else:
             late.add(path)
     ran, outside, unknown = _by_test(model, recorded, places)
+    if len(ran) >= ENOUGH_TESTS and _first_only(recorded):
+        why = "no line of it was run by two tests: coverage.py kept only the first test of each"
+        raise UsageError("world.recording_contexts", why, "record again with COVERAGE_CORE=ctrace")
     for path, text in texts.items():  # lines that the text has not: it is another one
         if (
             max((max(rows.get(path, {0})) for rows in (*ran.values(), outside)), default=0)
@@ -93,6 +98,17 @@ def keep(model: Model, recorded: Recorded) -> Kept:
                     [(number, ids[test], _ranges(rows[path])) for test, rows in ran.items() if path in rows],
                 )
     return Kept(len(ran), len(known), tuple(sorted(late)), tuple(sorted(unknown)))
+
+
+def _first_only(recorded: Recorded) -> bool:
+    """Whether no line was run in two contexts, as coverage.py's core `sysmon` records."""
+    seen: dict[str, set[int]] = defaultdict(set)
+    for rows in recorded.contexts.values():
+        for path, lines in rows.items():
+            if not seen[path].isdisjoint(lines):
+                return False
+            seen[path] |= lines
+    return True
 
 
 def _forget(model: Model) -> None:
@@ -160,7 +176,7 @@ class _Named:
         """The tests that a context may be, and pytest's word for what of them ran."""
         found = _PYTEST.fullmatch(context)
         if found is None:
-            return self._dotted.get(context, []), ""
+            return self._dotted.get(context.rpartition("|")[2], []), ""
         qual = found["qual"].replace("::", ".")
         path = found["path"]
         places = [path] if path in self._files.get(path, ()) else self._files.get(path, [])
