@@ -56,6 +56,25 @@ def test_impact_names_places_that_may_reach_any_symbol_of_the_file(cli: Cli, sho
     assert cli("world", "impact", "cart.py#Cart.total", "--json").json["dynamic"] == []
 
 
+def test_what_is_unresolved_in_reach_counts_as_much_as_what_names_the_target(cli: Cli, shop: Path) -> None:
+    (shop / "more.py").write_text(
+        "from cart import Cart\n\ndef later(x):\n    x.mail()\n\n"
+        "def named(x):\n    getattr(x, 'pay')()\n\n"
+        "def made(name):\n    getattr(Cart(), f'{name}')()\n"
+    )
+    done = cli("world", "impact", "cart.py#Cart.total", "--json").json
+    assert [(item["symbol"], item["name"]) for item in done["may"]] == [
+        ("py:mail.py#guess", "total"),
+        ("py:more.py#later", "mail"),
+        ("py:more.py#named", "pay"),
+    ]
+    assert done["dynamic"] == [{"symbol": "py:more.py#made", "by": "getattr", "line": 10}]
+    assert done["covers"]["unresolved"] == 4
+    assert cli("world", "tests", "cart.py#Cart.total", "--json").json["covers"]["unresolved"] == 4
+    whole = cli("world", "impact", "cart.py#Cart", "--json").json["may"]
+    assert {"total", "pay"} <= {item["name"] for item in whole}, "its members count as it does"
+
+
 def test_symbols_of_a_file_and_by_name(cli: Cli, shop: Path) -> None:
     assert cli("world", "symbols", "cart.py").out.splitlines() == [
         "cart.py:1  class Cart",

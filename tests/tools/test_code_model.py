@@ -61,6 +61,15 @@ def test_references_and_impact_say_how_and_what_is_not_known(workspace: Path) ->
     assert reach["covers"]["unresolved"] == 1
 
 
+def test_impact_lists_places_that_only_a_run_can_follow(workspace: Path) -> None:
+    (workspace / "src/names.py").write_text(
+        "from src.cart import Cart\n\ndef call(name):\n    return getattr(Cart(), name)()\n"
+    )
+    reach = shown(workspace, "impact", symbol="src/cart.py#Cart.total")
+    assert reach["dynamic"] == [{"symbol": "py:src/names.py#call", "by": "getattr", "line": 4}]
+    assert reach["covers"]["unresolved"] == 2
+
+
 def test_a_path_narrows_the_answer(workspace: Path) -> None:
     reach = shown(workspace, "impact", symbol="src/cart.py#Cart.total", path="src/")
     assert [row["symbol"] for row in reach["impacted"]] == ["py:src/cart.py#Cart.pay"]

@@ -103,3 +103,13 @@ def test_kinds_and_visibility(code: Code) -> None:
         "_f": ("function", "private"),
     }  # fmt: skip
     assert code.model().target("_f")[0].signature == "(a: int, *, b=2) -> str"
+
+
+def test_getattr_of_a_name_in_quotes_is_that_attribute(code: Code) -> None:
+    code.put(
+        {
+            "a.py": "class A:\n    def go(self): ...\n",
+            "b.py": "from a import A\n\ndef f():\n    return getattr(A(), 'go', None)()\n",
+        }
+    )
+    assert "b.py#f call a.py#A.go type" in code.edges("b.py#f")

@@ -110,6 +110,17 @@ def test_a_symbol_with_its_callers_impact_tests_and_text(cast: Any, read: Read) 
     assert "mail.py:9 may use: it names total" in drawing, "the reason is in the box too"
 
 
+@pytest.mark.parametrize(
+    "words", ["", "cart.py#Cart.total", "cart.py", "lib/", "same", "nothing"],
+    ids=["overview", "symbol", "file", "folder", "ambiguous", "unknown"],
+)  # fmt: skip
+def test_every_answer_says_what_it_covers(cast: Any, read: Read, words: str) -> None:
+    odd = {"lib/a.py": b"def same(): ...\n", "lib/b.py": b"def same(): ...\n", "latin.py": b"x = '\xe9'\n"}
+    read({**FILES, **odd, "broken.py": b"def f(:\n"})
+    shown = " ".join(page(cast, words).split())
+    assert "6 files: 0 stale, 1 with parts that do not parse, 1 known by name only" in shown
+
+
 def test_what_a_symbol_uses_is_on_the_right(cast: Any, read: Read) -> None:
     read(FILES)
     shown = page(cast, "receipt")
