@@ -176,3 +176,10 @@ def test_files_of_any_layout_change_in_the_places_alone(
 def test_an_empty_package_beside_it(code: Code) -> None:
     code.put({"p/__init__.py": b"", "p/a.py": F, "b.py": "from p.a import f\n"})
     assert renamed(code, "p/a.py#f").places == 2
+
+
+def test_getattr_of_the_name_is_left_as_it_is_when_that_is_asked_for(code: Code) -> None:
+    code.put({"a.py": A, "b.py": "from a import A\n\ndef g():\n    return getattr(A(), 'f', None)()\n"})
+    assert "looks f up by a string" in str(refused(code, "a.py#A.f"))
+    found = renamed(code, "a.py#A.f", leave=True)
+    assert (sorted(found.files), found.strings) == (["a.py"], [("b.py", 4)])

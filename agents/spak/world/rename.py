@@ -431,20 +431,21 @@ class _Renaming:
             self.model.resolver(),
             self.model.resolver({path: face for path, (face, _) in facts.items()}),
         )
+        strings = [(path, line) for path, text, line in self._strings() if text == self.name]
+        left = set(strings) if self.leave else set()  # `getattr` by the old name means nothing then
         for path in sorted({*after, *dependents}):
             body = self.model.facts("body", path)
             old = link(path, body, was)
             new = link(path, facts[path][1] if path in facts else body, now)
             before, then = self._mapped(old, path, family), self._mapped(new, path, set())
-            if before != then:
-                where, line = min((path, row[-1]) for row in before ^ then)
+            if other := {(path, row[-1]) for row in before ^ then} - left:
+                where, line = min(other)
                 raise UsageError(
                     "world.rename_unsafe",
                     f"{where}:{line} would not mean what it means now",
                     "look at that line: it may name the symbol in a way that is not followed",
                 )
         places = sum(map(len, self.places.values()))
-        strings = [(path, line) for path, text, line in self._strings() if text == self.name]
         return Renamed({path: (self.data[path], data) for path, data in after.items()}, places, strings)
 
     def _mapped(self, links: Links, path: str, family: set[Target]) -> set[tuple[Any, ...]]:
