@@ -163,3 +163,31 @@ def test_a_stale_report_names_what_fails_instead(tmp_path: Path) -> None:
 def test_without_the_visible_tests_the_search_keeps_whatever_it_tries_first(tmp_path: Path) -> None:
     found = searched(project(tmp_path), off=frozenset({"visible"}), inputs=10)
     assert (found.record["tried"], found.record["passing"]) == (12, 12)
+
+
+def test_progress_arrives_while_the_search_runs(tmp_path: Path) -> None:
+    """The second test passes only once somebody heard of the first one."""
+    loop = "    while not os.path.exists('heard'):\n        time.sleep(0.01)\n"
+    wait = f"import os, time\n\n\ndef test_b():\n{loop}"
+    folder = project(tmp_path, {"test_a.py": "def test_a():\n    pass\n", "test_b.py": wait})
+    heard: list[bytes] = []
+
+    def hear(number: int, chunk: bytes) -> None:
+        heard.append(chunk)
+        (folder / "heard").touch()
+
+    found = find(call(folder, {}, heard=hear), Options(tests=(".",)))
+    assert refused(found) == "repair.not_reproduced" and b"\rtests run: 2, failing: 0" in heard
+
+
+def test_progress_names_suspicious_lines_edits_and_checks(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    watched = call(project(tmp_path), {}, heard=lambda number, chunk: heard.append(chunk))
+    found = find(watched, Options(tests=(".",)))
+    assert found.candidate is not None
+    text = b"".join(heard).decode()
+    assert "\nsuspected: numbers_.py:" in text
+    tried, of = found.record["tried"], found.record["candidates"]
+    assert f"\redit {tried} of {of}, passing: {found.record['passing']}" in text
+    passed, looks = found.record["passing_hidden"], found.record["looks"]
+    assert f"\rhidden tests pass with {passed} of {looks} patches" in text

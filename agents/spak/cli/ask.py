@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ def _run(
         name = held.run.ledger.run
         common.say(f"run {name}; stop with Ctrl+C, continue with: spak resume {name}")
     try:
-        with progress(held, enabled=False):
+        with progress(held, enabled=not as_json and sys.stderr.isatty()):
             seen = held.advance(timeout)
         text = _answer(held) if situation.category == "query" and seen.state == "succeeded" else ""
         name = choice.strategy.name

@@ -37,6 +37,8 @@ def progress(held: Session, enabled: bool) -> Iterator[None]:
     console = Console(stderr=True)
     with console.status("starting") as status:
         watcher = Watcher(held, console, status)
+        if pending := held.run.state.r6:
+            watcher.place = _place(pending.task, pending.step, pending.name)
         held.listen(watcher.see)
         if console.is_terminal:
             held.run.performer.on_text = watcher.text
@@ -112,8 +114,7 @@ class Watcher:
     def see(self, record: Record, state: State) -> None:
         """A record was appended."""
         if record.kind == "permit":
-            name = record.body.get("name", record.body["act"])
-            place = f"TASK {record.task}, step {record.step}: {name}"
+            place = _place(record.task, record.step, record.body.get("name", record.body["act"]))
             self.place = printable(f"{place}{self._count(record.task, state)}{self._best(state)}")
             self._under_way()
         rows = self.held.run.history.rows
@@ -141,6 +142,10 @@ class Watcher:
         roof = improved[-1].roof_percent if improved else None
         reached = "" if roof is None else f", {roof:.0f} % of roof"
         return f"  (best so far {shown}{reached})"
+
+
+def _place(task: str, step: str, name: str) -> str:
+    return printable(f"TASK {task}, step {step}: {name}")
 
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,7 @@ def command(
             common.out("\n".join(f"+{line}" for line in about["test"].splitlines()))
         common.say(f"run {name}: searching; stop with Ctrl+C, continue with: spak resume {name}")
     try:
-        with progress(held, enabled=False):
+        with progress(held, enabled=not as_json and sys.stderr.isatty()):
             seen = held.advance(timeout)
         plan = search_of(held)
     finally:

@@ -56,8 +56,17 @@ class RunPage {
     } else if (message.type === "resync") this.pane.redraw();
     else if (message.type === "end") this.ended();
     else if (message.type === "people") showPeople(message, this.about.user);
-    else if (message.type === "output") this.pane.moreOutput();
+    else if (message.type === "output") {
+      this.output(message.line);
+      this.pane.moreOutput();
+    }
     else if (message.type === "connected" || message.type === "away" || message.type === "closed") this.connection.heard(message);
+  }
+
+  // The last line of what the running tool or search puts out; its record ends it.
+  output(line) {
+    const place = byId("run-output");
+    if (place) place.textContent = line;
   }
 
   // Records and states are shown at once; then the page rests REST times as long as that took, and what comes
@@ -68,6 +77,7 @@ class RunPage {
     this.timer = 0;
     const records = messages.filter(({ type }) => type === "records"), states = messages.filter(({ type }) => type === "state");
     if (records.length) {
+      this.output("");
       this.about.count = records.at(-1).count;
       this.pane.records(records.flatMap((message) => message.records), this.about.page);
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,15 @@ from needs import missing
 from process_kit import WAIT_S, until
 from runs_kit import Socket, looped
 from servers_kit import Redis, binary
+from spak import data
 from spak.secrets.redact import Redactor
 from spak.secrets.secret import Secret
 from spakweb.face.runs import log, run_parts
 from spakweb.store.hints import news, output
 from spakweb.store.ledger import workspaces
 from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import actions
+from spakweb.work.specs.actions import create_spec
 from spakweb.work.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,6 +109,43 @@ def test_streams_hint_at_it(cast: Any, under_way: Run) -> None:
     assert hint["size"] > 20
 
 
+def test_a_search_is_seen_while_it_runs(ground: None, cast: Any) -> None:
+    """The project's second test passes only once the page has what was said of the first one."""
+    text = data.path("specs/strategies/repair.spak").read_text(encoding="utf-8")
+    spec = create_spec(cast["alice"], cast.team, "repair", text)
+    loop = "    while not os.path.exists('seen'):\n        time.sleep(0.02)\n"
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("test_a.py", "def test_a():\n    pass\n")
+        made.writestr("test_b.py", f"import os, time\n\n\ndef test_b():\n{loop}")
+    size = archive.tell()
+    archive.seek(0)
+    upload = actions.bring_files(cast["alice"], spec, "tests.zip", archive, size)[0]
+    run = actions.start(cast["alice"], spec, files=upload)
+
+    def work() -> None:
+        execute.advance(run.key)
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    page = ""
+
+    def seen() -> bool:
+        nonlocal page
+        page = cast.client("vera").get(run_parts.address(run), {"tab": "log"}).content.decode()
+        return "tests run: 1, failing: 0" in page
+
+    try:
+        until(seen)
+        assert 'id="run-output"' in page
+        (workspaces.folder_of(run.key) / "workspace" / "seen").touch()
+    finally:
+        thread.join(WAIT_S)
+    run.refresh_from_db()
+    assert run.state == "refused" and run.reason.startswith("repair.not_reproduced")
+
+
 @pytest.mark.parametrize("change", ["fence", "count", "holder", "state", "old"])
 def test_what_a_dead_worker_left_is_not_shown(under_way: Run, change: str) -> None:
     row = Run.objects.get(pk=under_way.pk)
@@ -118,8 +160,8 @@ def test_what_a_dead_worker_left_is_not_shown(under_way: Run, change: str) -> No
 
 def test_what_lies_there_damaged_is_nothing(ran: Ran) -> None:
     run = ran()
-    for data in (b"", b"{", b"[]", b'{"fence":1}', b"\xff"):
-        output._file(run.key).write_bytes(data)
+    for content in (b"", b"{", b"[]", b'{"fence":1}', b"\xff"):
+        output._file(run.key).write_bytes(content)
         assert output.read(run.key, 1, 1) is None
 
 

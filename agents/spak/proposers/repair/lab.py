@@ -20,6 +20,7 @@ from spak import data
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.ports import MIB, Job, MeasureCall, Toolchain
 from spak.proposers.repair import installed
+from spak.proposers.repair.progress import Progress
 
 GUEST, COMPARE = "sandbox/guest/repair_guest.py", "sandbox/guest/repair_compare.py"
 ARGUMENTS = ("-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts=", "-s")
@@ -62,6 +63,7 @@ def ask(call: MeasureCall, plan: Mapping[str, Any], paths: Sequence[str], second
     plain = () if plan["do"] == "look" else ("--assert=plain",)
     compare = data.path(COMPARE).read_text(encoding="utf-8")
     toolchain = call.toolchain or Toolchain()
+    mark, heard = nonce.encode(), call.heard
     outcome = call.launcher.run(
         Job(
             argv=(*argv, *plain, *paths),
@@ -80,9 +82,10 @@ def ask(call: MeasureCall, plan: Mapping[str, Any], paths: Sequence[str], second
             stdin=json.dumps({**plan, "nonce": nonce, "generated": compare}).encode(),
             inherit=call.inherit,
             cancel=call.cancel,
+            heard=heard and Progress(heard, mark, len(plan.get("candidates", ()))).hear,
         )
     )
-    messages = _read(outcome.stdout.data, nonce.encode())
+    messages = _read(outcome.stdout.data, mark)
     if outcome.status == "launcher":
         raise UnavailableError("unavailable.sandbox", outcome.detail, "spak doctor says what is missing")
     if not messages or messages[-1].get("end") not in ENDED:

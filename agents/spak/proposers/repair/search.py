@@ -22,7 +22,7 @@ from spak import canon
 from spak.errors import RunError, UnavailableError, UsageError, UserError
 from spak.files import beneath
 from spak.ports import Ask, MeasureCall
-from spak.proposers.repair import checks, lab, model
+from spak.proposers.repair import checks, lab, model, progress
 from spak.proposers.repair.candidates import Candidate
 from spak.proposers.repair.contradictions import contradicted
 from spak.proposers.repair.functions import Function, functions
@@ -98,6 +98,7 @@ def _asked(call: MeasureCall, ask: Ask, options: Options, looked: Looked, found:
     def refused(refusal: Refusal) -> Found:
         return replace(found, record={**found.record, "model": refusal.to_json()})
 
+    progress.tell(call, "no edit is accepted; a model is asked")
     try:
         answer = ask(items, schema)
     except (RunError, UnavailableError) as error:
@@ -201,6 +202,7 @@ def _searched(
 ) -> Found:
     suspects = suspicion(parts.visible)
     places = suspected(call, suspects, test_files)
+    progress.tell(call, progress.suspected({place.path: suspects[place.path] for place in places}))
     lines = sum(
         1 for path, found in suspects.items() for line in found
         if any(one.path == path and one.first <= line <= one.last for one in places)
