@@ -15,10 +15,12 @@ import socket
 import sys
 from pathlib import Path
 
+PORT = "{spak-port}"
+
 
 def main():
     control = socket.socket(fileno=int(sys.argv[1]))
-    terminal, argv = sys.argv[2] == "tty", sys.argv[3:]
+    terminal = sys.argv[2] == "tty"
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     port = listener.getsockname()[1]
     passed, slave = [listener.fileno()], -1
@@ -32,7 +34,8 @@ def main():
     if not control.recv(1):
         sys.exit(125)
     control.close()
-    env = {name: value.replace("{port}", str(port)) for name, value in os.environ.items()}
+    env = {name: value.replace(PORT, str(port)) for name, value in os.environ.items()}
+    argv = [word.replace(PORT, str(port)) for word in sys.argv[3:]]
     Path(env["HOME"]).mkdir(exist_ok=True)
     child = os.fork()
     if child == 0:

@@ -95,7 +95,7 @@ def _guarded(
     from spak.cli import session
     from spak.costs import prices
     from spak.guard import inside
-    from spak.guard.proxy import ENVIRONMENT, Proxy
+    from spak.guard.proxy import ENVIRONMENT, OPTIONS, Proxy
     from spak.guard.session import Session, advancing
     from spak.guard.terminal import joined
     from spak.ports import MIB
@@ -125,6 +125,7 @@ def _guarded(
         launcher, copy.directory, argv,
         env={**ENVIRONMENT, "TERM": "xterm-256color"}, limits=limits, toolchain=host.toolchain,
         binds=[one.resolve() for one in binds], terminal=terminal, heard=_heard(as_json),
+        options=OPTIONS.get(Path(argv[0]).name, ()),
     )  # fmt: skip
     made.frozen = agent.frozen
     code: list[int] = []

@@ -24,8 +24,6 @@ from spak.sandbox import procfs
 GUEST = "sandbox/guest/agent_guest.py"
 HOME = "/tmp/home"
 """The agent's own folder, in memory: what it keeps there is gone when it ends."""
-PORT = "{port}"
-"""In the environment: the port that the guest puts there."""
 WEEK = 7 * 86_400
 STILL_S = 2.0
 LEAST_MEMORY = 4096 * MIB
@@ -94,11 +92,14 @@ def start(
     limits: Limits,
     toolchain: Toolchain,
     binds: Sequence[Path] = (),
+    options: Sequence[str] = (),
     terminal: bool = False,
     heard: Callable[[int, bytes], None] | None = None,
 ) -> Agent:
-    """Start it in that folder. Raises: UnavailableError `guard.start`; UsageError `guard.agent`."""
+    """Start it in that folder, with these options before its own. In them and in the environment the guest
+    puts the port for `{spak-port}`. Raises: UnavailableError `guard.start`; UsageError `guard.agent`."""
     program, where = found(argv[0], binds)
+    argv = (argv[0], *options, *argv[1:])
     ours, theirs = socket.socketpair()
     with ours, theirs:
         guest = data.path(GUEST).read_text(encoding="utf-8")

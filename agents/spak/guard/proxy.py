@@ -74,16 +74,25 @@ class Upstream:
 
 
 ENVIRONMENT: Mapping[str, str] = {
-    "ANTHROPIC_BASE_URL": "http://127.0.0.1:{port}/anthropic",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:{spak-port}/anthropic",
     "ANTHROPIC_API_KEY": "behind-spak-guard",
-    "OPENAI_BASE_URL": "http://127.0.0.1:{port}/openai/v1",
+    "OPENAI_BASE_URL": "http://127.0.0.1:{spak-port}/openai/v1",
     "OPENAI_API_KEY": "behind-spak-guard",
-    "HTTPS_PROXY": "http://127.0.0.1:{port}",
-    "HTTP_PROXY": "http://127.0.0.1:{port}",
+    "HTTPS_PROXY": "http://127.0.0.1:{spak-port}",
+    "HTTP_PROXY": "http://127.0.0.1:{spak-port}",
     "NO_PROXY": "127.0.0.1,localhost",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """What the agent is told: no key is among it."""
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "codex": (
+        *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
+        *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
+        *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),
+        *("-c", 'model_providers.spak.wire_api="responses"'),
+    )
+}
+"""First options of agents that do not read it from there, by the name of the program."""
 
 
 def upstreams(variables: Mapping[str, str]) -> dict[Provider, Upstream]:
