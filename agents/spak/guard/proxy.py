@@ -126,9 +126,22 @@ class Proxy:
         prices: Prices,
     ) -> None:
         self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
+        self._clients: dict[Provider, httpx.Client] = {}
         self._server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self._server.socket.close()
         self._server.socket, self._server.proxy = listener, self
+
+    def client(self, provider: Provider) -> httpx.Client:
+        """The connections to a provider, kept for the session."""
+        import httpx
+
+        if provider not in self._clients:
+            direct = urlsplit(self.models[provider].base_url).hostname in _LOOPBACK
+            timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+            self._clients[provider] = httpx.Client(
+                timeout=timeout, follow_redirects=False, trust_env=not direct
+            )
+        return self._clients[provider]
 
     @contextmanager
     def serving(self) -> Iterator[None]:
@@ -142,6 +155,8 @@ class Proxy:
         finally:
             self._server.shutdown()
             thread.join()
+            for client in self._clients.values():
+                client.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -214,15 +229,10 @@ class _Handler(BaseHTTPRequestHandler):
         path = rest.removeprefix("v1/") if provider == "openai" else rest
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
         headers |= {"accept-encoding": "identity", **target.headers(provider)}
-        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-        direct = urlsplit(target.base_url).hostname in _LOOPBACK
         try:
-            with (
-                httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not direct) as client,
-                client.stream(
-                    self.command, f"{target.base_url}/{path}", content=text.encode(), headers=headers
-                ) as answer,
-            ):
+            with proxy.client(provider).stream(
+                self.command, f"{target.base_url}/{path}", content=text.encode(), headers=headers
+            ) as answer:
                 return self._streamed(answer)
         except httpx.HTTPError as error:
             if not self._begun:

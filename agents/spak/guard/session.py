@@ -19,6 +19,7 @@ from typing import Any
 
 from spak.cancel import TURN_S, Cancelled, check
 from spak.errors import RunError, UserError
+from spak.guard.watch import Watch
 from spak.kernel.state import State
 from spak.ports import Call, Candidate, PlanRequest, Search, ToolResult
 from spak.proposers.outside import Outside
@@ -52,6 +53,7 @@ class Session:
     def __init__(self, run: Run, copy: Workspace) -> None:
         self.run, self.copy = run, copy
         self.frozen: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._watch = Watch(copy.directory)
         self.notes: list[str] = []
         """What the agent is to be told with its next request."""
         self._waiting: queue.SimpleQueue[Proposal | None] = queue.SimpleQueue()
@@ -139,7 +141,9 @@ class Session:
         """What the agent changed since the last one becomes a transaction, or is taken back; afterwards its
         copy is what the run has. Raises: RunError."""
         with self._turn, self.frozen():
-            self._sweep()
+            if self._watch.changed():
+                self._sweep()
+                self._watch.changed()  # what we did
 
     def told(self) -> list[str]:
         """What the agent has not been told yet; it is taken as told."""
@@ -152,27 +156,32 @@ class Session:
             if self._over is None:
                 self._sweep(again=False)
                 self._waiting.put(None)
+            self._watch.close()
 
     def begin(self) -> None:
         """The agent may begin."""
         self.copy.begin(STEP)
 
     def _sweep(self, *, again: bool = True) -> None:
-        if self.copy.touched():
-            root = self.copy.commit()
-            if root == self.run.state.r3:
-                self.copy.settle()
-            else:
-                paths = self.copy.touched()
-                args = {"root": root, "changes": len(paths), "paths": [p[:5000] for p in paths[:MOST_PATHS]]}
-                found = self.propose("contained", args, self._take_over)
-                if found.said:
-                    self.copy.rollback()
-                    self.notes.append(f"Your last changes ({_listed(paths)}) were taken back: {found.said}")
-                else:
-                    self.copy.settle()
-            if again:
-                self.copy.begin(STEP)
+        root = self.copy.commit()
+        kept = root == self.run.state.r3
+        if not kept:
+            paths = self.copy.touched()
+            args = {
+                "root": root,
+                "changes": len(paths),
+                "paths": [path[:5000] for path in paths[:MOST_PATHS]],
+            }
+            found = self.propose("contained", args, self._take_over)
+            if found.said:
+                self.notes.append(f"Your last changes ({_listed(paths)}) were taken back: {found.said}")
+            kept = not found.said
+        if kept:
+            self.copy.settle()
+        else:
+            self.copy.rollback()
+        if again:
+            self.copy.begin(STEP)
 
     def _take_over(self, call: Call) -> ToolResult:
         self.run.workspace.bring(self.copy)

@@ -62,6 +62,7 @@ class ModelRequest:
             model=parts.text("The model that it names.", 200, least=0),
             request=parts.text("The request, without secrets.", MOST_REQUEST, least=0),
         ),
+        effect="costly",
         on_fail="continue",
         sandboxed=False,
         writes=False,
