@@ -34,7 +34,7 @@ while True:
         print("times", json.dumps(times) if "--times" in sys.argv else len(times), flush=True)
         print("the agent is done", flush=True)
         sys.exit(int(answer.get("exit", 0)))
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True)
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, errors="replace")
     messages = messages[:1] if "--times" in sys.argv else messages
     messages.append({"role": "assistant", "content": command})
     messages.append({"role": "user", "content": f"{done.stdout}{done.stderr}exit {done.returncode}"})

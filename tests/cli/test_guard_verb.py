@@ -134,6 +134,43 @@ E"""
     assert "keys []" in said and "sockets []" in said, said
 
 
+def test_odd_names_and_kinds_of_files_are_kept_or_left_out(cli: Cli, shop: Path) -> None:
+    """Names that are no text or have signs of a terminal, a closed folder, a link that leads out, a pipe."""
+    make = "touch \"$(printf 'bad\\377')\" \"$(printf 'new\\nline')\" \"$(printf 'esc\\033[2J')\""
+    more = "mkdir shut; touch shut/in; chmod 0 shut; ln -s /etc/passwd out; mkfifo pipe; ls -A"
+    with Model([f"{make}; {more}", "ls -A", "chmod 700 shut; rm -rf shut", "ls -A"]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    assert (done.json["state"], len(model.asked)) == ("succeeded", 5)
+    assert "shut" in model.said(2) and "shut" not in model.said(4)
+    assert cli("replay", done.json["run"], folder=shop).code == 0
+    assert cli("apply", done.json["run"], "--check", folder=shop).code in (0, 1, 4)
+
+
+def test_a_hundred_requests_at_once_and_one_that_is_too_large(cli: Cli, shop: Path) -> None:
+    flood = """python3 - <<'E'
+import json, os, threading, urllib.error, urllib.request
+def go(size):
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * size}]}).encode()
+    try:
+        with urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", body) as reply:
+            said.append(reply.status)
+    except (urllib.error.HTTPError, OSError) as error:
+        said.append("refused")
+said = []
+threads = [threading.Thread(target=go, args=(10,)) for _ in range(100)]
+for one in threads: one.start()
+for one in threads: one.join()
+print("flood", said.count(200))
+go(40 << 20)
+print("large", said[-1])
+E"""
+    with Model([flood]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    assert "flood 100" in model.said(101) and "large refused" in model.said(101)
+
+
 def test_it_ends_with_all_that_it_started_and_its_exit(cli: Cli, shop: Path) -> None:
     stay = "setsid sh -c 'trap \"\" TERM HUP; while :; do date > late; sleep 0.05; done' >&- 2>&- & exit 0"
     with Model([stay]).serving() as model:

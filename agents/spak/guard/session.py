@@ -19,6 +19,7 @@ from typing import Any
 
 from spak.cancel import TURN_S, Cancelled, check
 from spak.errors import RunError, UserError
+from spak.files.walk import printable
 from spak.guard.watch import Watch
 from spak.kernel.state import State
 from spak.ports import Call, Candidate, PlanRequest, Search, ToolResult
@@ -166,7 +167,7 @@ class Session:
         root = self.copy.commit()
         kept = root == self.run.state.r3
         if not kept:
-            paths = self.copy.touched()
+            paths = [printable(path) for path in self.copy.touched()]
             args = {
                 "root": root,
                 "changes": len(paths),
@@ -185,7 +186,7 @@ class Session:
 
     def _take_over(self, call: Call) -> ToolResult:
         self.run.workspace.bring(self.copy)
-        paths = self.copy.touched()
+        paths = [printable(path) for path in self.copy.touched()]
         return results.done(f"{len(paths)} changed: {_listed(paths)}\n", root=str(call.args["root"]))
 
 
