@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,13 +133,9 @@ def _answered(
         raise UsageError("repair.no_question", f"{run} asked what cannot be answered by a value", hint)
     answer = answers.read(text, question)
     before = rules["inputs"]
-    path, old = before.get("file", ""), before.get("text", "")
-    if not path:
-        path, old = _file(folder, question)
-    new = answers.added(old, question, answer)
-    inputs = {name: str(before.get(name, "")) for name in ("test", "tests")}
-    inputs |= {"confirm": inputs["test"] or inputs["tests"], "file": path, "text": new}
-    added = new.removeprefix(old.rstrip("\n")).strip("\n")
+    path, old = (before["file"], before["text"]) if before.get("file") else _file(folder, question)
+    inputs = answers.following(before, path, old, question, answer)
+    added = inputs["text"].removeprefix(old.rstrip("\n")).strip("\n")
     return inputs, int(rules["seed"]), {"of": run, "call": question.call, "file": path, "test": added}
 
 
@@ -150,10 +145,8 @@ def _file(folder: Path, question: Question) -> tuple[str, str]:
     from spak.files import beneath
     from spak.proposers.repair import answers
 
-    top = question.tests.rpartition("/")[0]
-    stem = re.sub(r"\W", "_", question.function, flags=re.ASCII)
     for number in itertools.count(1):
-        path = f"{top}/" * bool(top) + f"test_answered_{stem}{f'_{number}' * (number > 1)}.py"
+        path = answers.file_for(question, number)
         if not os.path.lexists(folder / path):
             return path, ""
         try:

@@ -18,6 +18,7 @@ from spakweb.ground.audit.models import Event
 from spakweb.store.runs.models import Run
 from spakweb.store.sources.models import Branch, Source
 from spakweb.store.specs.models import Spec
+from spakweb.work.runs.actions import start
 from spakweb.work.sources import actions, branches
 from spakweb.work.specs.actions import archive, create_spec
 from spakweb.work.worker import execute
@@ -122,6 +123,34 @@ def test_suspected_lines_have_their_text(cast: Any, source: Source, repository: 
     shown = cast.client("vera").get(f"{TEAM}runs/{run.key}/").content.decode()
     assert "No patch" in shown and "<code>repair.exhausted</code></a>" in shown
     assert 'halves.py:2</a><code class="rows-main">    return x  # nothing</code>' in shown
+
+
+def test_an_answer_starts_the_next_run_with_the_same_files(
+    cast: Any, source: Source, repository: Repository
+) -> None:
+    few = repair_kit.TESTS.replace("(11, 0, 10, 10), (3, 3, 3, 3), ", "")
+    repository.commit({"numbers_.py": repair_kit.CLAMP.encode(), "test_numbers.py": few.encode()})
+    mended(cast)
+    spec = cast.team.specs.get(slug="repair")
+    run = start(cast["bob"], spec, seed=0, begun_from=actions.begin(cast["bob"], spec, "app"))
+    execute.advance(run.key)
+    run.refresh_from_db()
+    place, bob = f"{TEAM}runs/{run.key}/", cast.client("bob")
+    assert run.reason.startswith("repair.ambiguous"), run.reason
+    assert f'action="{place}mend/"' in bob.get(place).content.decode()
+    assert f'action="{place}mend/"' not in cast.client("vera").get(place).content.decode()
+    for text in ("open('x')", "other(1) == 2", ""):
+        assert bob.post(f"{place}mend/", {"answer": text}).status_code == 422
+    assert Run.objects.count() == 1
+    answer = bob.post(f"{place}mend/", {"answer": "raises ValueError"})
+    made = Run.objects.exclude(pk=run.pk).get()
+    assert answer.status_code == 302 and made.key in answer["Location"]
+    assert (made.begun_from.commit or made.begun_from.wanted) == run.begun_from.commit
+    assert made.inputs["file"] == "test_answered_clamp.py"
+    assert made.inputs["text"].count("def test_") == 1 and "pytest.raises(ValueError)" in made.inputs["text"]
+    execute.advance(made.key)
+    made.refresh_from_db()
+    assert made.ended and made.state in ("refused", "succeeded")
 
 
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x < 1\n+x <= 1\n"

@@ -110,6 +110,24 @@ def added(text: str, asked: Question, answer: Answer) -> str:
     return before.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
 
 
+def following(
+    before: Mapping[str, Any], path: str, old: str, asked: Question, answer: Answer
+) -> dict[str, str]:
+    """The inputs of repair_answered.spak that go on with a repair: `before` are its own, `path` the file of
+    answers with its text so far, where it does not name one itself."""
+    if before.get("file"):
+        path, old = str(before["file"]), str(before.get("text", ""))
+    inputs = {"test": str(before.get("test", "")), "tests": str(before.get("tests") or ".")}
+    inputs["confirm"] = inputs["test"] or inputs["tests"]
+    return {**inputs, "file": path, "text": added(old, asked, answer)}
+
+
+def file_for(asked: Question, number: int) -> str:
+    """The path of a file of answers beside the tests of the function, the `number`th from 1 on."""
+    top, stem = asked.tests.rpartition("/")[0], re.sub(r"\W", "_", asked.function, flags=re.ASCII)
+    return f"{top}/" * bool(top) + f"test_answered_{stem}{f'_{number}' * (number > 1)}.py"
+
+
 def is_ours(text: str) -> bool:
     """Whether a file of tests was begun by `added`."""
     return text.startswith(HEAD)

@@ -28,6 +28,7 @@ from spakweb.store.ledger import export
 from spakweb.store.runs.models import Run
 from spakweb.store.specs import reach
 from spakweb.work.runs import actions, answering, start_inputs
+from spakweb.work.sources import mending
 
 MOST_AT_ONCE = 200
 EDITS = 50
@@ -164,6 +165,17 @@ def fork(request: HttpRequest, team: str, run: str) -> HttpResponse:
     found = find_run(request, team, run, "run.start")
     at = fork_point(found, request.POST.get("at", ""), request.POST.get("task", ""))
     made = actions.fork(request.user, found, at, request.POST.get("mode", ""))
+    return redirect(run_parts.address(made))
+
+
+@require_POST
+def mend(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """The run that goes on with a repair, with a person's answer to its question as one more test."""
+    found = find_run(request, team, run, "run.start")
+    try:
+        made = mending.answered(request.user, found, request.POST.get("answer", ""))
+    except Refused as why:
+        return _refused_page(request, found, why)
     return redirect(run_parts.address(made))
 
 

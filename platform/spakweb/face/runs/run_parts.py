@@ -23,6 +23,7 @@ from spak.lang import parse
 from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.program.model import Budgets
+from spak.proposers.repair import answers
 from spak.records import Kind, decode
 from spak.runner.views import causes, own_tests, repairs
 from spakweb.face.fleet.show import why_waits
@@ -371,6 +372,7 @@ def repair(run: Run) -> dict[str, Any]:
                 _suspect(run, *place.rsplit(":", 1)) for place in refusal.get("suspects", ())[:SUSPECTS]
             ],
             "question": question and {"call": reveal(question["call"]), "path": reveal(question["path"])},
+            "answerable": answers.question(question) is not None,
             "answers": [
                 (reveal(answer["answer"]), int(answer["patches"]), _lines(repairs.changed(answer["patch"])))
                 for answer in question.get("answers", ())

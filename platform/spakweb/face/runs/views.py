@@ -49,7 +49,7 @@ from spakweb.store.specs.models import Spec
 from spakweb.store.specs.team_files import TeamFiles
 from spakweb.work.runs import answering, deleted, files, fork_points, modes
 from spakweb.work.runs.deleted import gone
-from spakweb.work.sources import branches
+from spakweb.work.sources import branches, mending
 from spakweb.work.specs.actions import unsaved_draft
 
 PAGE = 50
@@ -212,7 +212,8 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
                 ],
             }
         case _:
-            return timeline.pane(run, run_parts.address(run)) | {"repair": run_parts.repair(run)}
+            found = {"repair": run_parts.repair(run), "may_mend": mending.may(request.user, run)}
+            return timeline.pane(run, run_parts.address(run)) | found
 
 
 @require_safe
