@@ -33,10 +33,32 @@ TEXTS = [
     "export class C { m() { this.n(); } n() {} }\nexport default new C();\nexport const f = () => C;\n",
     '#include "c.h"\nint f(void) { return g(); }\n',
     '#include "p/c.h"\nint f(void);\nstatic int g(void) { return f(); }\n',
+    "module m\n",
+    'package p\nimport "m/p"\ntype T struct{ I }\n'
+    "func f(t T) { g(); p.G(); t.M(); t.N() }\nfunc (t T) N() {}\n",
+    "package p\ntype I interface{ M() }\nfunc g() {}\nfunc G() { f(T{}) }\nfunc (t *T) M() { t.N() }\n",
+    'package q\nimport . "m"\nfunc G() { f(T{}); g() }\n',
+    '[package]\nname = "b"\n',
+    "mod a;\nuse a::*;\npub trait D { fn m(&self) { self.n() } fn n(&self); }\n"
+    "fn f(t: T) { t.m(); a::g() }\n",
+    "use crate::*;\npub struct T;\nimpl D for T { fn n(&self) { super::f(T) } }\npub fn g() { b::f(T) }\n",
+    "use crate::a::T;\nimpl T { pub fn m(&self) {} }\nmod x { use super::*; fn g(t: T) { t.m() } }\n",
 ]
 PATHS = [
     *("a.py", "b.py", "p/__init__.py", "p/a.py", "p/b.py", "p/c.py", "q/a.py", "a.pyi"),
     *("c.c", "c.h", "p/c.h", "p/c.c", "a.js", "b.ts", "p/b/index.js"),
+    *(
+        "go.mod",
+        "a.go",
+        "b.go",
+        "p/a.go",
+        "p/b_test.go",
+        "Cargo.toml",
+        "src/lib.rs",
+        "src/a.rs",
+        "src/a/mod.rs",
+    ),
+    *("src/a/b.rs", "tests/t.rs"),
 ]
 
 

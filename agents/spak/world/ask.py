@@ -21,7 +21,7 @@ import orjson
 
 from spak.errors import UsageError
 from spak.world import scan
-from spak.world.facts import Face
+from spak.world.facts import RUST_TEST, Face
 from spak.world.index import symbol_id
 from spak.world.languages import language_of
 from spak.world.link import link
@@ -38,6 +38,7 @@ RULES = {
 }
 """What each way of finding an edge rests on."""
 
+GO_TESTS = ("Test", "Benchmark", "Fuzz", "Example")
 Edge = tuple[str, str, str, str, str]
 """Caller, callee, how, role, lines."""
 
@@ -120,6 +121,7 @@ class Model:
         self._sites: dict[str, list[tuple[str, str, int]]] = {"": []}
         self._dynamic: dict[str, list[tuple[str, str, int]]] = {}
         self._quals: dict[str, list[str]] = {}
+        self._tests: set[str] | None = None
 
     def covers(self, unresolved: int = 0) -> Covers:
         """What answers rest on now."""
@@ -401,9 +403,22 @@ class Model:
         )
 
     def is_test(self, reach: str) -> bool:
-        """Whether a symbol is a test: a function `test*` in a file of tests, or such a file of JavaScript."""
+        """Whether a symbol is a test: a function `test*` in a file of tests (`Test*` and its kind in Go),
+        such a file of JavaScript, or a function of Rust with an attribute that says so."""
+        if reach.startswith("rs:"):
+            return reach in self._marked()
+        if reach.startswith("go:"):
+            return _last(reach).startswith(GO_TESTS) and scan.is_test(_path(reach))
         whole = "#" not in reach and reach.startswith(("js:", "ts:"))
         return (whole or _last(reach).startswith("test")) and scan.is_test(_path(reach))
+
+    def _marked(self) -> set[str]:
+        """The tests of Rust."""
+        if self._tests is None:
+            sql = "SELECT path, qual FROM symbol JOIN file USING (content) WHERE tree = ? AND sign LIKE ?"
+            rows = self.store.rows(sql, [self.tree, f"% {RUST_TEST}"])
+            self._tests = {symbol_id(path, qual) for path, qual in rows}
+        return self._tests
 
     def replayed(self, caller: str, callee: str) -> list[tuple[str, str, tuple[int, ...]]]:
         """The edges between two symbols, made anew from the facts alone: how, role, lines."""

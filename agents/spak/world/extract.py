@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from spak.world import c_family, ecma, python
 from spak.world.facts import Body, Face, Maker
-from spak.world.languages import parser
+from spak.world.languages import MANIFESTS, parser
+from spak.world.typed import go, manifests, rust
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,12 +21,16 @@ EXTRACTORS: dict[str, Callable[[bytes, Node], Maker]] = {
     "python": lambda data, root: python.Walk(data).run(root),
     **dict.fromkeys(("c", "cpp", "cuda"), lambda data, root: c_family.Walk(data).run(root)),
     **dict.fromkeys(("javascript", "typescript", "tsx"), lambda data, root: ecma.Walk(data).run(root)),
+    "go": lambda data, root: go.Walk(data).run(root),
+    "rust": lambda data, root: rust.Walk(data).run(root),
 }
 """One line for each family of languages."""
 
 
 def extract(language: str, data: bytes) -> tuple[Face, Body]:
     """The facts of a file."""
+    if language in MANIFESTS.values():
+        return manifests.facts_of(language, data).facts()
     tree = parser(language).parse(data)
     maker = EXTRACTORS[language](data, tree.root_node)
     maker.errors = broken(tree.root_node) if tree.root_node.has_error else []

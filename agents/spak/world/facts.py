@@ -10,10 +10,15 @@ them while an extractor walks a syntax tree.
              "refs": {CALLER: [[role, chain, line...]...]}, "dynamic": [[caller, what, line]...],
              "errors": [line...]}
     bind  = ["s", QUAL] a symbol, ["i", level, module, name] an import of a name, ["m", module] an import of a
-            module (of JavaScript, with its level), ["v", chain, annotation, scope] a value
+            module (of other languages, with its level), ["v", chain, annotation, scope] a value
     symbol = {"k": kind, "v": visibility} and, as far as there are any: "bases" (chains), "params" ([name,
             annotation, star]), "ret" (annotation), "gives" (chains), "flags", "dec" (chains), "names" (of a
-            class), "attrs" (of its instances), "of" (the class of a method that is written elsewhere)
+            class), "attrs" (of its instances)
+
+In Go and Rust `names` also has members of types of other files as `Type.member`, their bases as `Type.+`,
+and methods of interfaces as `.member`. `*` of a function, or of a module within a file, is what it has all
+names of. Flag `m` is such a module, `u` one that sees the names around it, `o` a method that types may have
+without saying so, `d` a prototype. `all` is the package's name.
 
 QUAL is the dotted name in the file, `~2` appended to the second of one name; `""` is the module. A chain is
 an expression without its arguments: a root and steps, such as `self.client.get()`.
@@ -33,7 +38,14 @@ EXTRACTOR = 4
 
 INCLUDE = -1
 RELATIVE = -2
-"""Levels of an import that is an include of C, or of JavaScript: its module is a path."""
+GO = -3
+RUST = -4
+"""Levels of an import that is an include of C, or of JavaScript: its module is a path; of Go, where it is the
+path of a package, "." for the file's own; of Rust, where it is a chain that begins with `crate`, `mod` (the
+file's own module), or a name."""
+RUST_TEST = "#[test]"
+"""The end of the signature of a test of Rust."""
+CLASSES = ("class", "interface")
 
 Face = dict[str, Any]
 Body = dict[str, Any]
@@ -78,7 +90,7 @@ class Maker:
         while qual in self.symbols:
             count += 1
             qual = f"{base}~{count}"
-        member = self.symbols[parent]["k"] in ("class", "interface")
+        member = self.symbols[parent]["k"] in CLASSES
         seen = more.pop("v", None) or visibility(name, member)
         self.symbols[qual] = {"k": kind, "v": seen, **{key: value for key, value in more.items() if value}}
         self.spans[qual] = [line, end, sign[:MAX_SIGNATURE]]
@@ -90,7 +102,7 @@ class Maker:
         kind = self.symbols[scope]["k"]
         if kind == "module":
             table = self.names
-        elif kind in ("class", "interface"):
+        elif kind in CLASSES:
             table = self.symbols[scope].setdefault("names", {})
         else:
             table = self.locals.setdefault(scope, {})
@@ -149,18 +161,27 @@ class Maker:
         root, rest = split_root(chain)
         if "." in rest:
             return True
-        local, binds = self._found(caller, root)
+        local, binds = self._found(caller, root.removeprefix("^"))
         if binds is None:
-            return bool(self.stars)
+            return bool(self.stars) or self._sees_all(caller)
         return not local or any(bind[0] != "v" or (rest and bind[1]) for bind in binds)
+
+    def _sees_all(self, scope: str) -> bool:
+        """Whether a function or module around has all names of something (`use x::*`)."""
+        while scope:
+            if "*" in self.locals.get(scope, ()) or "*" in self.symbols[scope].get("names", ()):
+                return True
+            scope = self.parents[scope]
+        return False
 
     def _found(self, caller: str, root: str) -> tuple[bool, Iterable[Bind] | None]:
         """Whether a name is local to a function, and what it stands for; None where nothing here binds it."""
         scope = first = self.scope_of(caller)
         while scope:
             symbol = self.symbols[scope]
-            if symbol["k"] in ("class", "interface"):
-                found = symbol.get("names", {}).get(root) if scope == first else None
+            if symbol["k"] in CLASSES:
+                inside = scope == first or "m" in symbol.get("flags", "")
+                found = symbol.get("names", {}).get(root) if inside else None
                 if found:
                     return False, found
             else:

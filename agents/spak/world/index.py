@@ -22,15 +22,14 @@ import orjson
 from spak.cancel import Cancel, check
 from spak.errors import UsageError
 from spak.world import scan
-from spak.world.extract import EXTRACTORS
 from spak.world.facts import EXTRACTOR, Body, Face
-from spak.world.languages import PREFIXES, language_of
+from spak.world.languages import PREFIXES, indexed_as
 from spak.world.link import Links, link
 from spak.world.modules import Modules, word
 from spak.world.resolve import Resolver
 from spak.world.scan import Found
 from spak.world.store import Store
-from spak.world.values import NOTHING
+from spak.world.values import NOTHING, TYPED, shared
 from spak.world.worker import Parsers
 
 _RACY_NS = 2_000_000_000
@@ -127,8 +126,6 @@ class Indexer:
                 check(self.cancel)
                 data, reason = scan.read(self.root, item)
                 digest = hashlib.sha256(data).hexdigest() if data else ""
-                if not reason and item.language not in EXTRACTORS:
-                    reason = "language"
                 content, errors = 0, 0
                 if not reason:
                     content, errors = self._content(parsers, item.language, digest, data)
@@ -190,6 +187,10 @@ class Indexer:
                 affected |= self._dependents(path, self._differ(before[path], item.content))
         for path in gone:
             affected |= self._dependents(path, None)
+        for path in {*new, *gone} if before else ():
+            fresh = new[path].content if path in new else 0
+            names = self._differ(before.get(path, 0), fresh)
+            words |= {shared(path, name) for name in names if path.endswith(TYPED)}
         affected |= self._dependents("/", words)
         for path in gone:
             self._forget(path)
@@ -326,7 +327,7 @@ def symbol_id(path: str, qual: str) -> str:
 
 @lru_cache(50_000)
 def _own(path: str) -> str:
-    return f"{PREFIXES[language_of(path)]}:{path}"
+    return f"{PREFIXES[indexed_as(path)]}:{path}"
 
 
 @contextmanager

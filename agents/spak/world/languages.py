@@ -36,8 +36,12 @@ PREFIXES: Mapping[str, str] = {
     "c": "c",
     "cpp": "c",
     "cuda": "c",
+    "gomod": "mod",
+    "cargo": "toml",
 }
 """What the id of a symbol begins with, by language: files that link to each other share it."""
+MANIFESTS: Mapping[str, str] = {"go.mod": "gomod", "Cargo.toml": "cargo"}
+"""Files that are no source, and name what is below their folder: by name, and how they are read."""
 _MODULES = {
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
@@ -47,6 +51,11 @@ _MODULES = {
 def language_of(path: str) -> str:
     """The language of a file by its name, or an empty string."""
     return SUFFIXES.get(posixpath.splitext(path)[1].lower(), "")
+
+
+def indexed_as(path: str) -> str:
+    """The language of a source file, or how a manifest is read; else an empty string."""
+    return language_of(path) or MANIFESTS.get(posixpath.basename(path), "")
 
 
 @cache

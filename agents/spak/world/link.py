@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spak.world import scan
-from spak.world.facts import Body, split_root
+from spak.world.facts import CLASSES, Body, split_root
 from spak.world.resolve import Resolver
-from spak.world.values import Hit, Hits, steps_of
+from spak.world.values import TYPED, Hit, Hits, steps_of, told_apart
 
 Edge = tuple[str, str, str, str, str, tuple[int, ...]]
 """Caller's QUAL, callee's file and QUAL, how, role, lines. Roles: `call`, `ref`, `base`, `deco`, `set`,
@@ -20,7 +20,6 @@ Edge = tuple[str, str, str, str, str, tuple[int, ...]]
 `def` (the definition of a prototype)."""
 Site = tuple[str, str, int]
 """Caller's QUAL, the name that could not be followed, the line."""
-_CLASSES = ("class", "interface")
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ def link(path: str, body: Body, values: Resolver) -> Links:
         for role, chain, *lines in refs:
             for part in chain.split("|"):
                 one.follow(caller, one.scope_of(caller, role), role, part, lines)
-    tests = scan.is_test(path)
+    tests = scan.is_test(path) and not path.endswith(TYPED)
     for qual in body["spans"]:
         one.overrides(qual)
         one.defined(qual)
@@ -99,6 +98,7 @@ class File:
             after = known.get((scope, done))
             if after is None:
                 after = known[scope, done] = self.values.step(hits, step) if hits else ()
+            after = told_apart(after, step, steps[at + 1 : at + 2] == ("()",))
             if not after:
                 if step[0] == "." and not _outside(hits):
                     self.unresolved.update({(caller, step[1:], line): None for line in lines})
@@ -107,6 +107,8 @@ class File:
 
     def _constructor(self, hit: Hit, caller: str, lines: list[int]) -> None:
         assert hit.value is not None
+        if hit.value[1].endswith(TYPED):
+            return
         for name in ("__init__", "__new__", "__post_init__") if hit.value[0] == "C" else ("__call__",):
             for found in self.values.member(hit.value, name):
                 if found.target is not None:
@@ -123,10 +125,13 @@ class File:
                 self.edge(qual, hit, "call", [self.body["spans"][qual][0]])
 
     def defined(self, qual: str) -> None:
-        """The definition of a prototype; without one, its callers name what is not known."""
-        if "d" not in self.values.symbol(self.path, qual).get("flags", ""):
+        """The definition of a prototype; without one, its callers name what is not known. So do those of a
+        method that types may have without saying so."""
+        flags, line = self.values.symbol(self.path, qual).get("flags", ""), self.body["spans"][qual][0]
+        if "o" in flags:
+            self.unresolved[qual, qual.rpartition(".")[2].partition("~")[0], line] = None
+        if "d" not in flags:
             return
-        line = self.body["spans"][qual][0]
         found = self.values.definitions(self.path, qual)
         for target in found:
             self.edge(qual, Hit(None, target, "import"), "def", [line])
@@ -136,16 +141,19 @@ class File:
     def overrides(self, qual: str) -> None:
         """The member of a base that this one replaces."""
         holder, _, name = qual.rpartition(".")
-        if (
-            not holder
-            or self._kinds.get(holder) not in _CLASSES
-            or (name.startswith("__") and name.endswith("__"))
-        ):
+        if not holder or (name.startswith("__") and name.endswith("__")):
             return
-        own = ("I", self.path, holder)
-        mro = self.values.mro(self.path, holder)[1:]
-        for hit in self.values.inherited(own, mro, name) if mro else ():
-            self.edge(qual, hit._replace(how="super"), "over", [self.body["spans"][qual][0]])
+        own: tuple[str, str] | None = (self.path, holder) if self._kinds.get(holder) in CLASSES else None
+        if self.path.endswith(TYPED) and holder not in self._kinds:
+            own = self.values.owner(self.path, holder)
+        if own is None:
+            return
+        mro, name, lines = self.values.mro(*own)[1:], name.partition("~")[0], [self.body["spans"][qual][0]]
+        for hit in self.values.inherited(("I", *own), mro, name) if mro else ():
+            self.edge(qual, hit._replace(how="super"), "over", lines)
+        method = self._kinds[qual] == "function" and self.values.symbol(*own).get("k") == "class"
+        for hit in self.values.satisfied(*own, name) if self.path.endswith(".go") and method else ():
+            self.edge(qual, hit, "over", lines)
 
 
 def _outside(hits: Hits) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
+from spak.world.languages import MANIFESTS
+
 Target = tuple[str, str]
 """`("M", file)`, or `("P", folder)` for a package that has no file of its own."""
 
@@ -42,6 +44,8 @@ class Modules:
         self.bases = tuple(sorted({base for base in parents if base not in self.packages}, key=_short))
         self._known: dict[tuple[str, int, str], Target | None] = {}
         self._units: dict[str, list[str]] = {}
+        self._inside: dict[str, list[str]] = {}
+        self.manifests = sorted(path for path in self.files if posixpath.basename(path) in MANIFESTS)
 
     def python(self, path: str, level: int, module: str) -> Target | None:
         """The module of a Python import."""
@@ -112,6 +116,49 @@ class Modules:
             names += [bare + other for other in (".ts", ".tsx", ".mts", ".cts")]
         return next((("M", name) for name in names if name in self.files), None)
 
+    def inside(self, folder: str, end: str) -> list[str]:
+        """The files of a folder with an ending."""
+        if not self._inside:
+            for path in sorted(self.files):
+                self._inside.setdefault(posixpath.dirname(path), []).append(path)
+        return [path for path in self._inside.get(folder, ()) if path.endswith(end)]
+
+    def rust(self, path: str, name: str) -> Target | None:
+        """A module of Rust as a file sees it: itself (`mod`), the root of its `crate`, the one above
+        (`super`), or one that it declares."""
+        folder, base = posixpath.split(path)
+        if name == "mod":
+            return "M", path
+        if name in ("crate", "super"):
+            if self._is_root(path):
+                return ("M", path) if name == "crate" else None
+            above = (
+                _up(folder)
+                if name == "crate"
+                else [posixpath.dirname(folder) if base == "mod.rs" else folder]
+            )
+            names = [posixpath.join(place, end) for place in above for end in ("lib.rs", "main.rs")]
+            names += [f"{above[0]}.rs", f"{above[0]}/mod.rs"] if name == "super" else []
+        elif name.endswith(".rs"):
+            names = [posixpath.normpath(posixpath.join(folder, name))]
+        else:
+            below = posixpath.join(self.module_folder(path), name)
+            names = [f"{below}.rs", f"{below}/mod.rs"]
+        return next((("M", file) for file in names if file in self.files and file != path), None)
+
+    def _is_root(self, path: str) -> bool:
+        """Whether a file of Rust is the root of a crate: by its name, or as a test, example or program."""
+        folder, base = posixpath.split(path)
+        if base in ("lib.rs", "main.rs", "build.rs"):
+            return True
+        inner = self.files.isdisjoint((f"{folder}.rs", f"{folder}/mod.rs"))
+        return inner and posixpath.basename(folder) in ("bin", "tests", "examples", "benches")
+
+    def module_folder(self, path: str) -> str:
+        """The folder in which the modules of a file of Rust are."""
+        folder, base = posixpath.split(path)
+        return folder if base == "mod.rs" or self._is_root(path) else path.removesuffix(".rs")
+
     def _roots(self, folder: str) -> list[str]:
         while folder and folder in self.packages:
             folder = posixpath.dirname(folder)
@@ -129,6 +176,7 @@ def _up(folder: str) -> list[str]:
 
 def word(path: str) -> str:
     """The word by which an import means a file: its own name, or that of its package."""
+    path = path.removesuffix("/mod.rs")
     stem = posixpath.splitext(path)[0].removesuffix(".d").removesuffix("/__init__").removesuffix("/index")
     return stem.rpartition("/")[2]
 

@@ -76,7 +76,11 @@ def cover(model: Model, changed: str) -> list[tuple[str, str]]:
         if caller not in own and (changed != path or _path(caller) != path):
             found.setdefault(caller, "unresolved")
     found.update((symbol_id(where, ""), "unparsed") for where in model.partial(path))
-    return sorted((symbol, how) for symbol, how in found.items() if not scan.is_test(_path(symbol)))
+    return sorted(
+        (symbol, how)
+        for symbol, how in found.items()
+        if not scan.is_test(_path(symbol)) and not model.is_test(symbol)
+    )
 
 
 def _importers(model: Model, paths: Iterable[str]) -> set[str]:

@@ -11,10 +11,11 @@ from typing import Any
 
 from spak.world import scan
 from spak.world.annotations import Note, note
-from spak.world.facts import Bind, Symbol, split_root
+from spak.world.facts import CLASSES, GO, RUST, Bind, Symbol, split_root
 from spak.world.values import (
     EXTERNAL,
     MOST,
+    TYPED,
     Faces,
     Hit,
     Hits,
@@ -24,11 +25,26 @@ from spak.world.values import (
     flat,
     kept,
     merged,
+    shared,
     steps_of,
+    told_apart,
 )
 
 _ITEMS = frozenset(["get", "pop", "setdefault", "popitem", "__getitem__", "popleft"])
 _ALIKE = frozenset(["copy", "union", "intersection", "difference", "keys"])
+_UNWRAPPED = frozenset(
+    """unwrap expect unwrap_or unwrap_or_default unwrap_or_else first last first_mut last_mut get_mut next
+    peek get_or_insert_with next_back pop_front pop_back pop_first pop_last remove swap_remove entry
+    or_default or_insert or_insert_with max_by_key min_by_key max_by min_by find into_inner""".split()  # noqa: SIM905
+)
+_UNCHANGED = frozenset(
+    """clone iter iter_mut into_iter as_ref as_mut as_deref as_deref_mut to_owned to_vec borrow borrow_mut
+    lock read write cloned copied rev skip take filter ok ok_or ok_or_else map_err or_else chain
+    peekable drain default step_by collect context with_context as_slice deref upgrade unwrap expect
+    skip_while take_while""".split()  # noqa: SIM905
+)
+"""Methods of Rust's own containers and wrappers by what they give: one item, or the same kind of value."""
+_ROOTS = ("crate", "mod", "super")
 
 
 class Resolver(Faces):
@@ -40,19 +56,69 @@ class Resolver(Faces):
         found: list[Hit] = []
         for bind in self.binds(path, name):
             found += self.bound(path, bind, name, "")
+        if not found and path.endswith(TYPED):
+            found = self._shared(path, name)
         if found:
             return distinct(found)
-        for level, module in self.stars(path):
+        for level, module in self.stars(path) if not path.endswith(TYPED) else ():
             target = self.target(path, level, module)
             if target is not None and target[0] == "M" and target[1] != path:
                 shown = self.all_names(target[1])
                 if name in shown if shown is not None else level < 0 or not name.startswith("_"):
                     found += [hit._replace(how="import") for hit in self.module_name(target[1], name)]
-        if not found:
+        if not found and not path.endswith(TYPED):
             self.deps.add(("/", name))
             inner = self.modules.submodule(("M", path), name)
             if inner is not None:
                 found.append(Hit(inner, None, "import"))
+        return distinct(found)
+
+    def _shared(self, path: str, name: str) -> list[Hit]:
+        """What a file of Go or Rust sees without a name of its own: its package, what `use x::*` gives,
+        crates of the tree."""
+        found: list[Hit] = []
+        for level, module in self.stars(path):
+            if module == ".":
+                own = self.all_names(path) or ["?"]
+                found += self.package(path.rpartition("/")[0], name, own[0])
+            elif level == GO:
+                target = self.target(path, level, module)
+                found += self.member(target, name) if target is not None else ()
+            else:
+                found += self._all_of(path, [["i", level, module]], name)
+        return found or (self._rooted(path, name) if path.endswith(".rs") else [])
+
+    def _all_of(self, path: str, binds: Sequence[Bind], name: str) -> list[Hit]:
+        """A name of what `use x::*` names in a function, or in a module within a file."""
+        values = [value for bind in binds if name not in _ROOTS for value in self.used(path, bind[2])]
+        return [hit._replace(how="import") for value in values for hit in self.member(value, name)]
+
+    def _rooted(self, path: str, name: str) -> list[Hit]:
+        """What a path of Rust begins with that is not a name of the module."""
+        target = self.target(path, RUST, name) if name in _ROOTS else self.crate(name)
+        return [Hit(target, None, "import")] if target is not None else []
+
+    def module_of(self, path: str, scope: str) -> str:
+        """The module of Rust around a scope: the file, or one that is written within it."""
+        while scope and "m" not in self.symbol(path, scope).get("flags", ""):
+            scope = scope.rpartition(".")[0]
+        return scope
+
+    @kept
+    def used(self, path: str, chain: str) -> Values:
+        """The module, or the type, that a path of Rust means."""
+        return self.evaluate(path, "", chain)
+
+    @kept
+    def package(self, folder: str, name: str, own: str) -> Hits:
+        """A name of a package of Go: for its own files all of it, else what is in no file of tests."""
+        found: list[Hit] = []
+        self.deps.add(("/", shared(f"{folder}/", "*")))
+        for path, binds in self.around(folder, ".go", name):
+            if self.all_names(path) == [own] if own else not path.endswith("_test.go"):
+                found += [
+                    hit for bind in binds if bind[0] in "sv" for hit in self.bound(path, bind, name, "")
+                ]
         return distinct(found)
 
     def bound(self, path: str, bind: Bind, name: str, scope: str) -> list[Hit]:
@@ -73,6 +139,12 @@ class Resolver(Faces):
         return [Hit(value, symbol_of, "scope") for value in values] or [Hit(None, symbol_of, "scope")]
 
     def _imported(self, path: str, level: int, module: str, name: str) -> list[Hit]:
+        if level == RUST:
+            values = self.used(path, module) if module else ()
+            hits = [hit._replace(how="import") for value in values for hit in self.member(value, name)]
+            hits = hits or ([] if module else self._rooted(path, name))
+            outside = not values and split_root(module)[0] not in _ROOTS
+            return hits or ([Hit(EXTERNAL, None, "import")] if outside else [])
         target = self.target(path, level, module)
         if target is None:
             return [Hit(EXTERNAL, None, "import")]
@@ -110,33 +182,41 @@ class Resolver(Faces):
                 return values
         return self.evaluate(path, scope, chain) if chain else ()
 
-    def lookup(self, path: str, scope: str, name: str) -> Hits:
-        """A name as code of a scope sees it: from the inside out, classes only from within."""
+    def lookup(self, path: str, scope: str, name: str, values: bool = True) -> Hits:
+        """A name as code of a scope sees it: from the inside out, classes only from within. Without
+        values, as the beginning of a path or a type: variables, parameters and fields are passed over."""
         first = scope
         while scope:
             symbol = self.symbol(path, scope)
             found: list[Hit] = []
-            if symbol.get("k") in ("class", "interface"):
-                if scope == first:
+            if symbol.get("k") in CLASSES:
+                if (scope == first and values) or "m" in symbol.get("flags", ""):
                     for bind in symbol.get("names", {}).get(name, ()):
                         found += self.bound(path, bind, name, scope)
+                    found = found or self._all_of(path, symbol.get("names", {}).get("*", ()), name)
             else:
-                found = self._parameter(path, scope, symbol, name) or self._local(path, scope, name)
+                found = self._parameter(path, scope, symbol, name) if values else []
+                found = found or self._local(path, scope, name, values)
+            flags = symbol.get("flags", "")
+            if not found and "m" in flags and "u" not in flags:
+                found = self._rooted(path, name)
+                return distinct(found)
             if found:
                 return distinct(found)
             scope = scope.rpartition(".")[0]
         return self.module_name(path, name)
 
-    def _local(self, path: str, scope: str, name: str) -> list[Hit]:
+    def _local(self, path: str, scope: str, name: str, values: bool) -> list[Hit]:
         """A local name of a function; only of the file that is being linked."""
         if self.local is None or path != self.local_path:
             return []
-        key = (scope, name)
+        key = (scope, name if values else f"^{name}")
         if key not in self._locals:
             self._locals[key] = []  # what a name needs itself for is not known
             found: list[Hit] = []
             for bind in self.local.get(scope, {}).get(name, ()):
-                found += self.bound(path, bind, name, scope)
+                found += self.bound(path, bind, name, scope) if values or bind[0] != "v" else []
+            found = found or self._all_of(path, self.local.get(scope, {}).get("*", ()), name)
             self._locals[key] = list(distinct(found))
         return self._locals[key]
 
@@ -212,8 +292,10 @@ class Resolver(Faces):
         lines: list[list[tuple[str, str]]] = []
         direct: list[tuple[str, str]] = []
         scope = qual.rpartition(".")[0]
-        for chain in self.symbol(path, qual).get("bases", ()):
-            found = [value for value in self.evaluate(path, scope, chain) if value[0] in "CE"]
+        bases = [(path, scope, chain) for chain in self.symbol(path, qual).get("bases", ())]
+        bases += [(where, bind[3], bind[1]) for where, bind, _ in self.elsewhere(path, qual, "+")]
+        for where, scope, chain in bases:
+            found = [value for value in self.evaluate(where, scope, chain) if value[0] in "CE"]
             base = (found[0][1], found[0][2]) if found and found[0][0] == "C" else ("", "")
             if base != (path, qual):
                 direct.append(base)
@@ -229,12 +311,18 @@ class Resolver(Faces):
         kind = value[0]
         if kind == "M":
             return [hit._replace(how="import") for hit in self.module_name(value[1], name)]
+        if kind == "G":
+            return [hit._replace(how="import") for hit in self.package(value[1], name, "")]
+        if kind == "T" and name.isdigit():
+            return [Hit(one, None, "type") for one in self._part(value, f"[{name}]")]
         if kind == "P":
             self.deps.add(("/", name))
             inner = self.modules.submodule((value[0], value[1]), name)
             return [Hit(inner, None, "import")] if inner is not None else []
         if kind in "CI":
-            return self.inherited(value, self.mro(value[1], value[2]), name)
+            found = self.inherited(value, self.mro(value[1], value[2]), name)
+            same = not found and value[1].endswith(".rs") and name in _UNCHANGED
+            return [Hit(("K", (("I", *value[1:3]),)), None, "type")] if same else found
         if kind == "L":
             return self._of_container(value, name)
         return [Hit(EXTERNAL, None, "type")] if kind in "ET" else []
@@ -248,7 +336,16 @@ class Resolver(Faces):
         if name == "items":
             pair = ("T", (one, item))
             return [Hit(("K", (("L", (pair,), (pair,)),)), None, "type")]
-        return [Hit(("K", (value,)), None, "type")] if name in _ALIKE else [Hit(EXTERNAL, None, "type")]
+        if name == "enumerate":
+            pair = ("T", ((EXTERNAL,), tuple(one[:MOST])))
+            return [Hit(("K", (("L", (pair,), (pair,)),)), None, "type")]
+        if name in _UNWRAPPED:
+            return [Hit(("K", one), None, "type")]
+        return (
+            [Hit(("K", (value,)), None, "type")]
+            if name in _ALIKE or name in _UNCHANGED
+            else [Hit(EXTERNAL, None, "type")]
+        )
 
     def inherited(self, value: Value, mro: tuple[tuple[str, str], ...], name: str) -> list[Hit]:
         """The first class of an MRO that has the name says what it is."""
@@ -262,6 +359,9 @@ class Resolver(Faces):
             found: list[Hit] = []
             for bind in symbol.get("names", {}).get(name, ()):
                 found += [self._owned(hit, value, path) for hit in self.bound(path, bind, name, qual)]
+            fields = path.endswith(".rs") and not any(hit.value and hit.value[0] == "F" for hit in found)
+            for where, bind, holder in self.elsewhere(path, qual, name) if fields or not found else ():
+                found += [self._owned(hit, value, where) for hit in self.bound(where, bind, name, holder)]
             for bind in attrs:
                 target = found[0].target if found else None
                 found += [Hit(item, target, "type") for item in self.value_of(path, bind, value)]
@@ -269,8 +369,42 @@ class Resolver(Faces):
                 found = [Hit(None, None, "type")]
             if found:
                 known = [hit for hit in found if hit.value is not None]
-                return known or found
+                return found if path.endswith(".rs") else known or found
         return [Hit(EXTERNAL, None, "type")] if outside else []
+
+    def elsewhere(self, path: str, qual: str, name: str) -> list[tuple[str, Bind, str]]:
+        """Members (`+`: bases) that other files give to a type: those of the package of Go; of Rust those of
+        the type's folder and of the folder of its modules, where the name means this type."""
+        if not path.endswith(TYPED) or "m" in self.symbol(path, qual).get("flags", ""):
+            return []
+        folder, holder = path.rpartition("/")[0], qual.rpartition(".")[2]
+        if path.endswith(".go"):
+            files = self.around(folder, ".go", f"{holder}.{name}") if "." not in qual else []
+            return [(where, bind, holder) for where, binds in files for bind in binds]
+        found = []
+        for place in dict.fromkeys((folder, self.modules.module_folder(path))):
+            for where, binds in self.around(place, ".rs", f"{holder}.{name}"):
+                if any(hit.value == ("C", path, qual) for hit in self.module_name(where, holder)):
+                    found += [(where, bind, holder) for bind in binds]
+        return found
+
+    def satisfied(self, path: str, holder: str, name: str) -> list[Hit]:
+        """The methods of interfaces of Go, of the same package, that a method of a type is."""
+        own, found = ("I", path, holder), []
+        for where, binds in self.around(path.rpartition("/")[0], ".go", f".{name}"):
+            for _, method in binds:
+                order = self.mro(where, method.rpartition(".")[0])
+                needed = [word for one in order if one[0] for word in self.symbol(*one).get("names", ())]
+                known = ("", "") not in order and (path, holder) not in order
+                if known and all(any(hit.target for hit in self.member(own, word)) for word in needed):
+                    found.append(Hit(None, (where, method), "type"))
+        return found
+
+    def owner(self, path: str, holder: str) -> tuple[str, str] | None:
+        """The type of another file whose members a file of Go or Rust has."""
+        scope, _, name = holder.rpartition(".")
+        found = [value for value in self.evaluate(path, scope, name) if value[0] == "C"]
+        return (found[0][1], found[0][2]) if found else None
 
     def _owned(self, hit: Hit, value: Value, path: str) -> Hit:
         """What a class attribute is on an instance: a method is bound, a property is what it gives."""
@@ -296,6 +430,8 @@ class Resolver(Faces):
             return (("I", value[1], value[2]),)
         if kind == "K":
             return tuple(value[1])
+        if kind == "I" and value[1].endswith(".rs"):
+            return (value,)  # a variant of an enumeration with what it holds
         if kind == "I":
             return tuple(
                 result
@@ -328,6 +464,8 @@ class Resolver(Faces):
 
     def declared(self, path: str, scope: str, annotation: str, owner: Value | None = None) -> Values:
         """The values that an annotation allows."""
+        if path.endswith(TYPED):  # names of functions are no types there
+            scope = self.module_of(path, scope)
         return self._annotated(path, scope, annotation, owner)
 
     @kept
@@ -390,8 +528,9 @@ class Resolver(Faces):
         hits = self.root(path, scope, root)
         if root == "super" and rest.startswith("()"):
             rest = rest[2:]
-        for step in steps_of(rest):
-            hits = self.step(hits, step)
+        steps = steps_of(rest)
+        for at, step in enumerate(steps):
+            hits = told_apart(self.step(hits, step), step, steps[at + 1 : at + 2] == ("()",))
             if not hits:
                 break
         return hits
@@ -402,8 +541,13 @@ class Resolver(Faces):
             return self._super(path, scope)
         if root.startswith("'"):
             if root.startswith("'cast:"):
-                return tuple(Hit(value, None, "type") for value in self.declared(path, scope, root[6:]))
+                return tuple(
+                    Hit(value, None, "type")
+                    for value in self.declared(path, scope, root[6:].replace(":", "."))
+                )
             return (Hit(EXTERNAL, None, "scope"),)
+        if root.startswith("^"):
+            return self.lookup(path, scope, root[1:], values=False)
         return () if root == "?" else self.lookup(path, scope, root)
 
     def _super(self, path: str, scope: str) -> Hits:
@@ -465,7 +609,7 @@ class Resolver(Faces):
             if number.isdigit():
                 return tuple(parts[int(number)]) if int(number) < len(parts) else ()
             return tuple(one for part in parts for one in part)
-        if kind == "C" and step != "<>":
+        if kind in "CF" and step != "<>":
             return (value,)
         if step == "<>":
             found: list[Value] = []

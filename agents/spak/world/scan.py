@@ -18,7 +18,7 @@ from spak.cancel import Cancel, check
 from spak.errors import UsageError
 from spak.files import beneath
 from spak.files.walk import walk
-from spak.world.languages import language_of
+from spak.world.languages import indexed_as
 
 MAX_FILES = 50_000
 MAX_FILE_BYTES = 2 << 20
@@ -59,7 +59,7 @@ def files(root: Path, cancel: Cancel | None = None) -> Iterator[Found]:
                 ):
                     raise _too_large(f"folders {MAX_DEPTH} deep")
                 continue
-            language = language_of(entry.name)
+            language = indexed_as(entry.name)
             if not language:
                 continue
             count += 1

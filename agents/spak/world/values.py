@@ -8,6 +8,7 @@
     ("K", values)                        something that gives these when it is called
     ("V", values)                        any of these
     ("S", file, QUAL)                    `super()` in a class
+    ("G", folder)                        a package of Go
     ("E",)                               something from outside of the tree
 
 Every face that is looked at is noted in `deps`, as (path, name at its top), and every word of an import, as
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from spak.world.facts import INCLUDE, Bind, Face, Symbol, top
+from spak.world.facts import GO, INCLUDE, RUST, Bind, Face, Symbol, top
 from spak.world.modules import Modules, word
 
 Value = tuple[Any, ...]
@@ -30,6 +31,8 @@ Values = tuple[Value, ...]
 EXTERNAL: Value = ("E",)
 MOST = 8
 MAX_DEPTH = 80
+TYPED = (".go", ".rs")
+"""Files whose names others of their folder see too, without an import."""
 
 
 class Hit(NamedTuple):
@@ -136,12 +139,55 @@ class Faces:
 
     def target(self, path: str, level: int, module: str) -> tuple[str, str] | None:
         """The module that an import names."""
+        if level == GO:
+            return self._package(path, module)
+        if level == RUST:
+            above = path.split("/")[-3:-1]  # `mod.rs` and what a folder is the module of
+            self.deps.update(("/", part) for part in (*above, word(module), "lib", "main"))
+            return self.modules.rust(path, module)
         if level < 0:
             self.deps.add(("/", word(module)))
             found = self.modules.included if level == INCLUDE else self.modules.relative
             return found(path, module)
         self.deps.update(("/", part) for part in module.split("."))
         return self.modules.python(path, level, module)
+
+    def _package(self, path: str, module: str) -> tuple[str, str] | None:
+        """The folder of a package of Go, where its module is in the tree."""
+        if module == ".":
+            return "G", path.rpartition("/")[0]
+        found = []
+        for manifest, (name, *_) in self.manifests("go.mod"):
+            if module == name or module.startswith(f"{name}/"):
+                found.append((len(name), f"{manifest[:-6]}{module[len(name) + 1 :]}".rstrip("/")))
+        return ("G", max(found)[1]) if found else None
+
+    def crate(self, name: str) -> Value | None:
+        """The root of a crate of Rust that is in the tree; whether one is known to be outside of it."""
+        outside = name in ("std", "core", "alloc")
+        for manifest, (known, library, *others) in self.manifests("Cargo.toml"):
+            outside |= name in others
+            file = f"{manifest[:-10]}{library}"
+            if known == name:
+                self.deps.add(("/", word(file)))
+                return ("M", file) if file in self.modules.files else None
+        return EXTERNAL if outside else None
+
+    def manifests(self, base: str) -> list[tuple[str, list[str]]]:
+        """The manifests of a name in the tree, and what they say."""
+        self.deps.update({("/", word(base)), ("/", "lib")})
+        found = [path for path in self.modules.manifests if path.rpartition("/")[2] == base]
+        return [(path, names) for path in found if (names := self.all_names(path))]
+
+    def around(self, folder: str, end: str, name: str) -> list[tuple[str, list[Bind]]]:
+        """The files of a folder that have a name, which its other files see without an import."""
+        self.deps.add(("/", shared(f"{folder}/", name)))
+        found = []
+        for path in self.modules.inside(folder, end):
+            binds = (self._faces.get(path) or self._face(path))["names"].get(name)
+            if binds:
+                found.append((path, binds))
+        return found
 
     def definitions(self, path: str, qual: str) -> list[tuple[str, str]]:
         """The definitions of a prototype: in its file, and in sources of the same name."""
@@ -156,6 +202,11 @@ class Faces:
                 if other.partition("~")[0] == bare and "d" not in about.get("flags", "")
             ]
         return found
+
+
+def shared(path: str, name: str) -> str:
+    """The word by which files depend on a name of any file of a folder."""
+    return f"{path.rpartition('/')[0]}:{name}"
 
 
 @lru_cache(50_000)
@@ -190,6 +241,15 @@ def flat(value: Value | None) -> Values:
 def distinct(hits: list[Hit]) -> Hits:
     """The hits once each, the first few."""
     return tuple(dict.fromkeys(hits))[:MOST] if len(hits) > 1 else tuple(hits)
+
+
+def told_apart(hits: Hits, step: str, called: bool) -> Hits:
+    """Of a method and a field with one name, as Rust has them: the method where it is called."""
+    if len(hits) < 2 or step[0] != ".":
+        return hits
+    kept = [hit for hit in hits if (hit.value is not None and hit.value[0] == "F") == called]
+    rust = any(hit.target is not None and hit.target[0].endswith(".rs") for hit in hits)
+    return tuple(kept) if rust and kept else hits
 
 
 def merged(lines: list[list[tuple[str, str]]]) -> list[tuple[str, str]]:

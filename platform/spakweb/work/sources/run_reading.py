@@ -13,7 +13,7 @@ from typing import Any
 from spak.errors import RunError, UserError
 from spak.files.scratch import Scratch
 from spak.world import scan
-from spak.world.languages import language_of
+from spak.world.languages import indexed_as
 from spakweb.ground import access
 from spakweb.store.jobs.models import Job
 from spakweb.store.ledger.workspaces import store_of
@@ -57,7 +57,7 @@ def folder_of(run: Run, job: Job | None) -> tuple[Path | None, int]:
         changed = None
     if changed is None:
         return None, 0
-    stale = sum(1 for path in changed if language_of(path.rpartition("/")[2]))
+    stale = sum(1 for path in changed if indexed_as(path.rpartition("/")[2]))
     return code_index.of_run(run, known["root"], known["blob"]), stale
 
 
@@ -94,7 +94,7 @@ def _lay_out(run: Run, folder: Path) -> None:
 
 def _counts(path: str) -> bool:
     *folders, name = path.split("/")
-    return bool(language_of(name) or name == MARKER) and {"", ".", ".."}.isdisjoint(folders)
+    return bool(indexed_as(name) or name == MARKER) and {"", ".", ".."}.isdisjoint(folders)
 
 
 KIND = Kind(name=READ, title="Code of runs to read", act=act)

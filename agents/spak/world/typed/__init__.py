@@ -1,0 +1,1 @@
+"""The facts of languages whose types are written down: Go and Rust."""
