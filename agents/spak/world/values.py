@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from spak.world.facts import GO, INCLUDE, RUST, Bind, Face, Symbol, top
+from spak.world.facts import CLASSES, GO, INCLUDE, RUST, Bind, Face, Symbol, top
 from spak.world.modules import Modules, word
 
 Value = tuple[Any, ...]
@@ -118,6 +118,13 @@ class Faces:
         group = (self._faces.get(path) or self._face(path))["symbols"].get(name)
         found: Symbol = {} if group is None else group.get(qual, {})
         return found
+
+    def of_symbol(self, path: str, qual: str, symbol: Symbol, owner: Value | None = None) -> Value | None:
+        """The value that a symbol is."""
+        kind = symbol.get("k")
+        if kind in CLASSES:
+            return ("C", path, qual)
+        return ("F", path, qual, owner) if kind == "function" else None
 
     def binds(self, path: str, name: str) -> list[Bind]:
         """What a name of a module stands for."""

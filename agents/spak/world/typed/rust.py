@@ -12,49 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spak.world.facts import RUST, RUST_TEST, Maker
-from spak.world.typed.base import OUTER, Typed
+from spak.world.typed.rust_bodies import Bodies
+from spak.world.typed.rust_paths import NAMES, PATHS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _TYPES = ("struct_item", "enum_item", "union_item", "type_item", "trait_item")
-_NAMES = frozenset(["identifier", "type_identifier", "self", "crate", "super", "metavariable"])
-_PATHS = frozenset(["scoped_identifier", "scoped_type_identifier"])
-_SAME = frozenset(
-    """parenthesized_expression reference_expression unary_expression await_expression generic_function
-    generic_type generic_type_with_turbofish reference_type pointer_type bracketed_type""".split()  # noqa: SIM905
-)
-_HOLDERS = frozenset(
-    """Box Rc Arc RefCell Cell Mutex RwLock Pin Ref RefMut MutexGuard Weak OnceCell OnceLock LazyLock Cow
-    Wrapping""".split()  # noqa: SIM905
-)
-_LISTS = frozenset(
-    """Option Result Vec VecDeque HashSet BTreeSet LinkedList BinaryHeap IndexSet SmallVec ArrayVec Iterator
-    IntoIterator DoubleEndedIterator ExactSizeIterator Poll Receiver Sender""".split()  # noqa: SIM905
-)
-_MAPS = frozenset(["HashMap", "BTreeMap", "IndexMap", "FxHashMap", "DashMap"])
-_EACH = frozenset(
-    """map for_each filter any all find position flat_map filter_map retain take_while skip_while and_then
-    map_or is_some_and inspect partition sort_by_key max_by_key min_by_key find_map""".split()  # noqa: SIM905
-)
-_PARTED = frozenset(["tuple_pattern", "slice_pattern", "tuple_struct_pattern", "struct_pattern"])
-_MACROS = frozenset(
-    """println print eprintln eprint format vec assert assert_eq assert_ne debug_assert debug_assert_eq write
-    debug_assert_ne writeln panic todo unimplemented unreachable matches dbg env option_env concat stringify
-    include_str include_bytes include cfg line column file module_path thread_local compile_error format_args
-    """.split()  # noqa: SIM905
-)
-"""Macros of Rust itself."""
 
 
-class Walk(Typed):
+class Walk(Bodies):
     """One file under way."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
-        self.selves: dict[str, str] = {}
-        """What `Self` is for a symbol."""
-        self.macros: list[tuple[str, str, int]] = []
         values = (
             *("identifier", "self", "scoped_identifier", "field_expression", "call_expression"),
             *(
@@ -126,7 +97,7 @@ class Walk(Typed):
                 self._glob(whole, scope, caller)
             else:
                 named = path if kind == "use_as_clause" else item
-                if named is None or named.type not in (*_NAMES, *_PATHS):
+                if named is None or named.type not in (*NAMES, *PATHS):
                     continue
                 whole = (
                     before if named.type == "self" and before else _joined(before, self.path(named, caller))
@@ -233,10 +204,10 @@ class Walk(Typed):
     def on_impl(self, node: Node, caller: str) -> None:
         """`impl Trait for Type`: members of the type, whose base the trait is."""
         typed, trait = node.child_by_field_name("type"), node.child_by_field_name("trait")
-        holder = self._holder(typed) if typed is not None else ""
+        holder = self.holder(typed) if typed is not None else ""
         scope = self.module_of(self.maker.scope_of(caller))
         given = node.child_by_field_name("type_parameters")
-        generics = self._bounds(node, "")
+        generics = self.bounds(node, "")
         if holder in generics:
             holder = ""
         if trait is not None and holder:
@@ -245,16 +216,6 @@ class Walk(Typed):
                 self.bases.append((scope, holder, chain, trait.start_point[0] + 1))
         self._items(node.child_by_field_name("body"), scope, holder or "_", trait is not None, generics)
         self.push([part for part in (typed, given) if part is not None], caller)
-
-    def _holder(self, node: Node) -> str:
-        """The last name of the type of an `impl`."""
-        while node.type not in ("type_identifier", "primitive_type"):
-            inner = node.child_by_field_name("name") or node.child_by_field_name("trait")
-            inner = inner or node.child_by_field_name("type")
-            if inner is None:
-                return ""
-            node = inner
-        return self.text(node)
 
     def _items(
         self, body: Node | None, scope: str, holder: str, public: bool = True,
@@ -304,7 +265,7 @@ class Walk(Typed):
             qual = self.define(scope, name, "function", node, sign, seen=seen, params=params)
         if holder:
             self.selves[qual] = holder
-        self.generics[qual] = {**generics, **self._bounds(node, qual)}
+        self.generics[qual] = {**generics, **self.bounds(node, qual)}
         note = self.annotation(result, qual) if result is not None else ""
         if note:
             self.maker.symbols[qual]["ret"] = note
@@ -327,30 +288,7 @@ class Walk(Typed):
         return item.type == "self_parameter" or (pattern is not None and pattern.type == "self")
 
     def _generics(self, node: Node, qual: str) -> None:
-        self.generics[qual] = self._bounds(node, qual)
-
-    def _bounds(self, node: Node, caller: str) -> dict[str, str]:
-        """Type parameters with their first bound that is a name."""
-        found: dict[str, str] = {}
-        given = node.child_by_field_name("type_parameters")
-        where = [child for child in node.named_children if child.type == "where_clause"]
-        for item in [
-            *(given.named_children if given is not None else ()),
-            *(one for part in where for one in part.named_children),
-        ]:
-            name = item.child_by_field_name("name") or item.child_by_field_name("left")
-            bounds = item.child_by_field_name("bounds")
-            if (
-                name is None
-                or item.type not in ("type_parameter", "where_predicate")
-                or name.type != "type_identifier"
-            ):
-                continue
-            notes = (
-                [self.annotation(bound, "") for bound in bounds.named_children] if bounds is not None else []
-            )
-            found[self.text(name)] = found.get(self.text(name)) or next((note for note in notes if note), "")
-        return found
+        self.generics[qual] = self.bounds(node, qual)
 
     def on_bounds(self, node: Node, caller: str) -> None:
         """Type parameters: their bounds are looked at."""
@@ -381,325 +319,6 @@ class Walk(Typed):
         if self.name_of(node):
             self.define("", self.name_of(node), "function", node, seen="public")
 
-    # what functions do
-
-    def on_let(self, node: Node, caller: str) -> None:
-        """`let` and `if let`."""
-        pattern, typed = node.child_by_field_name("pattern"), node.child_by_field_name("type")
-        value, other = node.child_by_field_name("value"), node.child_by_field_name("alternative")
-        chain = self.on_value(value, caller) if value is not None else ""
-        if typed is not None:
-            self.push([typed], caller)
-        if other is not None:
-            self.push([other], caller)
-        if pattern is not None:
-            self.pattern(pattern, caller, chain, self.annotation(typed, caller) if typed is not None else "")
-
-    def on_for(self, node: Node, caller: str) -> None:
-        """`for x in y`."""
-        pattern, value = node.child_by_field_name("pattern"), node.child_by_field_name("value")
-        body = node.child_by_field_name("body")
-        self.push([body] if body is not None else [], caller)
-        chain = self.on_value(value, caller) if value is not None else ""
-        if pattern is not None:
-            self.pattern(pattern, caller, f"{chain}<>" if _known(chain) else "")
-
-    def on_match(self, node: Node, caller: str) -> None:
-        """`match`: the names of each pattern are parts of the value."""
-        value, body = node.child_by_field_name("value"), node.child_by_field_name("body")
-        self.push([body] if body is not None else [], caller)
-        chain = self.on_value(value, caller) if value is not None else ""
-        for arm in body.named_children if body is not None else ():
-            pattern = arm.child_by_field_name("pattern")
-            if pattern is not None:
-                self.pattern(pattern, caller, chain)
-
-    def on_closure(self, node: Node, caller: str, chain: str = "") -> None:
-        """A closure belongs to the function around it; `chain` is what its first parameter is."""
-        parameters, body = node.child_by_field_name("parameters"), node.child_by_field_name("body")
-        self.push([body] if body is not None else [], caller)
-        for item in parameters.named_children if parameters is not None else ():
-            typed, pattern = item.child_by_field_name("type"), item.child_by_field_name("pattern")
-            note = self.annotation(typed, caller) if typed is not None else ""
-            self.pattern(pattern or item, caller, "" if note else chain, note)
-            chain = ""
-
-    def pattern(self, node: Node, caller: str, chain: str, note: str = "") -> None:
-        """Bind the names of a pattern to parts of a value; what it names is a reference."""
-        left = [(node, chain if _known(chain) else "", note)]
-        while left:
-            item, whole, declared = left.pop()
-            kind, inner = item.type, item.named_children
-            if declared and not whole and kind in _PARTED and self.in_function(caller):
-                whole = f"~{item.start_byte}"  # a name for what has none
-                self.local(caller, whole, "", declared)
-            if kind in ("identifier", "shorthand_field_identifier"):
-                name = self.text(item)
-                if name[:1].isupper():  # a constant, or a variant without parts
-                    self.maker.ref(caller, "", name, item.start_point[0] + 1)
-                elif self.in_function(caller):
-                    self.local(caller, name, whole, declared)
-            elif kind in ("tuple_pattern", "slice_pattern"):
-                parts = [part for part in inner if "comment" not in part.type]
-                for at, part in enumerate(parts):
-                    sign = f"[{at}]" if kind == "tuple_pattern" else "[]"
-                    left.append((part, whole + sign if whole else "", ""))
-            elif kind == "tuple_struct_pattern" and inner:
-                path = self.path(inner[0], caller)
-                self.on_type(inner[0], caller)
-                for at, part in enumerate(inner[1:]):
-                    left.append((part, self._inside(path, whole, str(at)), ""))
-            elif kind == "struct_pattern" and inner:
-                path = self.path(inner[0], caller)
-                self.on_type(inner[0], caller)
-                for part in inner[1:]:
-                    field, named = part.child_by_field_name("name"), part.child_by_field_name("pattern")
-                    if field is not None:
-                        left.append((named or field, self._inside(path, whole, self.text(field)), ""))
-            elif kind in _PATHS:
-                self.on_type(item, caller)
-            elif kind == "match_pattern":
-                condition = item.child_by_field_name("condition")
-                left += [(part, whole, declared) for part in inner if part != condition]
-            elif kind.endswith("_pattern"):
-                left += [(part, whole, declared) for part in inner if part.type != "mutable_specifier"]
-
-    def _inside(self, path: str, whole: str, part: str) -> str:
-        """The chain of a part of a value that is taken apart."""
-        if path in ("Some", "Ok"):
-            return f"{whole}!w" if whole else ""
-        if path == "Err" or "?" in path or not path:
-            return ""
-        before, _, last = path.rpartition(".")
-        if before.rpartition(".")[2][:1].isupper():  # a variant of an enumeration
-            return f"{before}().{last}:{part}"
-        return f"{path}().{part}"
-
-    def on_initializer(self, node: Node, caller: str) -> None:
-        """`name: value` of a literal."""
-        value = node.child_by_field_name("value")
-        self.push([value] if value is not None else [], caller)
-
-    def on_invocation(self, node: Node, caller: str) -> None:
-        """A macro with what looks like expressions in it."""
-        macro = node.child_by_field_name("macro")
-        chain = self.path(macro, caller) if macro is not None else "?"
-        if "?" not in chain:
-            self.note(caller, f"{chain}()", node)
-            if chain not in _MACROS:
-                self.macros.append((caller, chain, node.start_point[0] + 1))
-        for tokens in node.named_children:
-            if tokens.type == "token_tree":
-                self._tokens(tokens, caller)
-
-    def _tokens(self, node: Node, caller: str) -> None:
-        """Chains in the tokens of a macro: names, paths, fields and calls."""
-        left = [node]
-        while left:
-            tokens = left.pop().children
-            at = 0
-            while at < len(tokens):
-                token = tokens[at]
-                at += 1
-                if token.type == "token_tree":
-                    left.append(token)
-                if token.type not in _NAMES or token.type == "metavariable":
-                    continue
-                parts, names = [], [self.text(token)]
-                while at < len(tokens):
-                    sign = tokens[at].type
-                    after = tokens[at + 1] if at + 1 < len(tokens) else None
-                    if (
-                        sign == "token_tree"
-                        and tokens[at].children
-                        and tokens[at].children[0].type in ("(", "[")
-                    ):
-                        parts.append("()" if tokens[at].children[0].type == "(" else "[]")
-                        left.append(tokens[at])
-                        at += 1
-                    elif sign == "::" and not parts and after is not None and after.type in _NAMES:
-                        names.append(self.text(after))
-                        at += 2
-                    elif sign == "." and after is not None and after.type in (*_NAMES, "integer_literal"):
-                        parts.append("." + self.text(after))
-                        at += 2
-                    elif sign == "?" and parts:
-                        parts.append("!w")
-                        at += 1
-                    else:
-                        break
-                following = tokens[at].type if at < len(tokens) else ""
-                if following != ":" and (following != "!" or parts):
-                    root = self.path_of(names, caller, inside=token.type == "self" and len(names) == 1)
-                    root = OUTER + root if len(names) > 1 and root[0] != "?" else root
-                    self.note(caller, root + "".join(parts), token)
-
-    def on_type(self, node: Node, caller: str) -> None:
-        """The name of a type."""
-        chain = self.path(node, caller)
-        if chain and "?" not in chain:
-            self.note(caller, OUTER + chain, node)
-
-    def on_value(self, node: Node, caller: str) -> str:
-        """Note the reference that an expression is, and give its chain."""
-        return self.note(caller, self.chain(node, caller), node)
-
-    def chain(self, node: Node, caller: str) -> str:
-        """The chain of an expression; its arguments, and what is no chain, are visited later."""
-        steps: list[str] = []
-        closures: list[tuple[Node, int]] = []
-        while True:
-            kind, inner = node.type, [child for child in node.named_children if "comment" not in child.type]
-            if kind in _NAMES or kind in _PATHS:
-                root = self.text(node) if kind == "self" else self.path(node, caller)
-                root = OUTER + root if kind in _PATHS and root[0] != "?" else root
-                break
-            if kind == "field_expression" and len(inner) > 1:
-                steps.append("." + self.text(inner[-1]))
-            elif kind == "call_expression" and len(inner) > 1:
-                steps.append("()")
-                self._arguments(inner, caller, closures, len(steps))
-            elif kind == "struct_expression" and inner:
-                steps.append("()")
-                self.push(inner[1:], caller)
-            elif kind == "index_expression" and len(inner) > 1:
-                steps.append("[]")
-                self.push(inner[1:], caller)
-            elif kind == "try_expression" and inner:
-                steps.append("!w")
-            elif kind in _SAME and inner:
-                inner = [
-                    child for child in inner if child.type not in ("mutable_specifier", "lifetime")
-                ] or inner
-                self.push(inner[1:], caller)
-            else:
-                self.later(node, caller)
-                root = "?"
-                break
-            node = inner[0]
-        for closure, count in closures:
-            of = root + "".join(reversed(steps[count + 1 :]))
-            self.on_closure(closure, caller, f"{of}!w" if _known(of) else "")
-        return root + "".join(reversed(steps))
-
-    def _arguments(
-        self, inner: list[Node], caller: str, closures: list[tuple[Node, int]], count: int
-    ) -> None:
-        """What a call is given; a closure that gets the items of what it is called on is seen to later."""
-        method = inner[0].child_by_field_name("field") if inner[0].type == "field_expression" else None
-        for item in reversed(inner[1].named_children):
-            if item.type == "closure_expression" and method is not None and self.text(method) in _EACH:
-                closures.append((item, count))
-            else:
-                self.push([item], caller)
-
-    # paths and types
-
-    def path(self, node: Node, caller: str) -> str:
-        """The chain of a path; `?` for what is not known."""
-        names: list[str] = []
-        while node.type in _PATHS:
-            name, before = node.child_by_field_name("name"), node.child_by_field_name("path")
-            names.append(self.text(name) if name is not None else "?")
-            if before is None:
-                return self.path_of(names[::-1], caller)
-            node = before
-            while node.type in _SAME and node.named_child_count:
-                self.push(node.named_children[1:], caller)
-                node = node.named_children[0]
-            if node.type == "qualified_type":
-                node = node.child_by_field_name("type") or node
-        while node.type in _SAME and node.named_child_count:
-            self.push(node.named_children[1:], caller)
-            node = node.named_children[0]
-        names.append(self.text(node) if node.type in _NAMES else "?")
-        return self.path_of(names[::-1], caller)
-
-    def path_of(self, names: list[str], caller: str, inside: bool = False) -> str:
-        """The chain of the names of a path: roots as the resolver knows them."""
-        names = [name.removeprefix("r#") for name in names]
-        first, module = names[0], self.module_of(self.maker.scope_of(caller))
-        if inside:
-            return "self"
-        if first == "Self":
-            own = self._self(caller)
-            names[:1] = [own or "?"]
-        elif first == "self":
-            names[:1] = ["mod", *module.split(".")] if module else ["mod"]
-        elif first == "super":
-            up = module.split(".") if module else []
-            while names and names[0] == "super":
-                names.pop(0)
-                if up:
-                    up.pop()
-                else:
-                    up.append("super")
-                    break
-            names = ["mod", *up, *names]
-        elif first != "crate":
-            bound = self.bound_by(caller, first)
-            if bound is not None:
-                names[:1] = [bound if bound and "[" not in bound else "?"]
-        return ".".join(names)
-
-    def _self(self, caller: str) -> str:
-        """What `Self` is."""
-        while caller:
-            if caller in self.selves:
-                return self.selves[caller] or caller.rpartition(".")[2]
-            caller = self.maker.parents[caller]
-        return ""
-
-    def annotation(self, node: Node, caller: str, depth: int = 0) -> str:
-        """A type as an annotation (spak.world.annotations)."""
-        kind = node.type
-        if depth > 20:
-            return ""
-        inner = [
-            child for child in node.named_children if child.type not in ("lifetime", "mutable_specifier")
-        ]
-        if (
-            kind in ("reference_type", "pointer_type", "bounded_type", "dynamic_type", "abstract_type")
-            and inner
-        ):
-            return self.annotation(inner[0], caller, depth + 1)
-        if kind == "array_type" and inner:
-            return f"list[{self.annotation(inner[0], caller, depth + 1) or 'None'}]"
-        if kind == "tuple_type":
-            parts = [self.annotation(part, caller, depth + 1) or "None" for part in inner]
-            return f"tuple[{', '.join(parts)}]"
-        if kind == "function_type":
-            result = node.child_by_field_name("return_type")
-            note = self.annotation(result, caller, depth + 1) if result is not None else ""
-            return f"Callable[[], {note}]" if note else ""
-        if kind == "generic_type" and len(inner) > 1:
-            name = self.text(inner[0]).rpartition(":")[2]
-            given = [child.child_by_field_name("type") if child.type == "type_binding" else child
-                     for child in inner[1].named_children if child.type != "lifetime"]  # fmt: skip
-            notes = [self.annotation(part, caller, depth + 1) for part in given if part is not None]
-            if name in _HOLDERS and notes:
-                return notes[-1] if name == "Cow" else notes[0]
-            if name in _LISTS and notes:
-                return f"list[{notes[0] or 'None'}]"
-            if name in _MAPS and len(notes) > 1:
-                return f"dict[{notes[0] or 'None'}, {notes[1] or 'None'}]"
-            node = inner[0]
-        if node.type == "type_identifier" and self.text(node) == "Self":
-            return self._self(caller) if self._holds(caller) else "Self"
-        if node.type not in ("type_identifier", "scoped_type_identifier"):
-            return ""
-        bound = self.bound_by(caller, self.text(node)) if node.type == "type_identifier" else None
-        if bound is not None:
-            return bound
-        chain = self.path(node, caller)
-        return "" if "?" in chain else chain
-
-    def _holds(self, caller: str) -> bool:
-        """Whether `Self` is one type: not so in a trait."""
-        while caller and caller not in self.selves:
-            caller = self.maker.parents[caller]
-        return bool(self.selves.get(caller))
-
 
 def _seen(node: Node) -> str:
     return "public" if any(child.type == "visibility_modifier" for child in node.children) else "private"
@@ -707,7 +326,3 @@ def _seen(node: Node) -> str:
 
 def _joined(before: str, chain: str) -> str:
     return f"{before}.{chain}" if before else chain
-
-
-def _known(chain: str) -> bool:
-    return bool(chain) and "?" not in chain
