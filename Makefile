@@ -9,7 +9,7 @@ FAULT_WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup users run demo screenshots test lint check bench faults fuzz format clean
+.PHONY: help setup users run demo screenshots test lint check bench agents faults fuzz format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ screenshots: setup ## the README's pictures of the platform, taken anew
 bench: setup ## our figures beside their floors and aims, measured now; ARGS=peers beside other systems
 	$(PYTHON_BIN) -m bench $(ARGS)
 
+agents: setup ## real coding agents behind the guard, from npm, against a scripted model
+	@$(PYTHON_BIN) -m bench agents $(ARGS)
+
 faults: setup ## every fault test, the long walks too; more workers than cores, for they mostly wait
 	$(PYTEST) -n $(FAULT_WORKERS) --dist loadfile --no-loadscope-reorder -m faults $(ARGS)
 
@@ -55,5 +58,5 @@ format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff check --fix .
 
 clean: ## remove .venv and every cache; runs in .spak stay
-	rm -rf .venv .uv .venv-peers .venv-strategies .venv-links .venv-repowise .venv-code-review-graph .venv-codegraph .venv-repair .venv-selection .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .uv .venv-peers .venv-strategies .venv-links .venv-repowise .venv-code-review-graph .venv-codegraph .venv-repair .venv-selection .venv-agents .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 ON_REQUEST = {
+    "agents": 3600.0,
     "fuzz": 3600.0,
     "links": 7200.0,
     "rename": 7200.0,

@@ -20,8 +20,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "bench").glob("bench_*.py"))
-NEEDS_ENGINE = {"docker"}
-"""Modules whose figures need a container engine, which not every machine can run."""
+NEEDS = {"docker": "SPAK_TEST_ENGINE", "agents": "SPAK_TEST_AGENTS"}
+"""Modules whose figures need what not every machine can run (a container engine) or should fetch (800 MB of
+agents), with the variable that says so."""
 UNREPORTED = {
     "seed 000: perplexity of generated code (target: low)",
     "door: commits of healthchecks held",
@@ -63,7 +64,7 @@ def figures(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_gives_all_of_its_figures(name: str) -> None:
     absent = {row["name"] for row in figures(name) if row["ours"] is None} - UNREPORTED
-    assert not absent or (name in NEEDS_ENGINE and "SPAK_TEST_ENGINE" not in os.environ)
+    assert not absent or (name in NEEDS and NEEDS[name] not in os.environ)
 
 
 @pytest.mark.parametrize(("file", "pattern", "name", "row"), PRINTED, ids=[row[3] for row in PRINTED])
