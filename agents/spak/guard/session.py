@@ -141,10 +141,11 @@ class Session:
     def turn(self) -> None:
         """What the agent changed since the last one becomes a transaction, or is taken back; afterwards its
         copy is what the run has. Raises: RunError."""
-        with self._turn, self.frozen():
+        with self._turn:
             if self._watch.changed():
-                self._sweep()
-                self._watch.changed()  # what we did
+                with self.frozen():
+                    self._sweep()
+                    self._watch.changed()  # what came until they stood still, and what we did
 
     def told(self) -> list[str]:
         """What the agent has not been told yet; it is taken as told."""
