@@ -39,7 +39,7 @@ WAYS = (
     "git rm -qf a.txt",
     "git checkout -q --orphan x && git rm -rqf .",
     "echo x >> deep/d.txt && git stash -q && git stash drop -q && rm deep/d.txt",
-    "git rm -q --cached a.txt && git clean -fdxq",
+    "git rm -q --cached a.txt; rm a.txt",
     "truncate -s 0 a.txt",
     ": > a.txt",
     "cp /dev/null a.txt",
