@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -169,6 +171,106 @@ E"""
         done = guard(cli, model, shop)
     assert done.code == 0, done.err
     assert "flood 100" in model.said(101) and "large refused" in model.said(101)
+
+
+ASK = r"""
+import http.client, json, os, socket, threading, urllib.parse
+port = urllib.parse.urlsplit(os.environ["ANTHROPIC_BASE_URL"]).port
+body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
+def send(line, path, body, head=b""):
+    first = b"POST %s HTTP/1.1\r\n%scontent-length: %d\r\n\r\n"
+    line.sendall(first % (path.encode("latin-1"), head, len(body)) + body)
+def ask(path="/anthropic/v1/messages", body=body, head=b""):
+    with socket.create_connection(("127.0.0.1", port), 60) as line:
+        send(line, path, body, head)
+        answer = http.client.HTTPResponse(line)
+        answer.begin()
+        try:
+            return answer.status, len(answer.read())
+        except http.client.IncompleteRead:
+            return answer.status, "broken"
+"""
+
+
+def python(code: str) -> str:
+    """A command that does it inside, with `ask`."""
+    return f"python3 - <<'END'\n{ASK}\n{code}\nEND"
+
+
+def test_a_model_that_refuses_breaks_off_or_redirects_ends_no_session(cli: Cli, shop: Path) -> None:
+    """Each is an answer in the record, and the next request is sent."""
+    text = json.dumps({"model": "claude-haiku-4-5", "usage": {"input_tokens": 7, "output_tokens": 5}})
+    small = gzip.compress(text.encode())
+    raw = [
+        b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 2\r\n\r\n{}",
+        b"HTTP/1.1 529 Overloaded\r\ncontent-length: 2\r\n\r\n{}",
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf",
+        b"HTTP/1.1 307 Away\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n%s" % (len(small), small),
+    ]
+    with Model([python(f"print([ask() for _ in range({len(raw)})])")]).serving() as model:
+        model.raw = dict(enumerate(raw, 1))
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    said = model.said(len(raw) + 1)
+    for right in ("(429, 2), (529, 2), (502, ", "(200, 'broken'), (307, 0), ", f"(200, {len(text)})]"):
+        assert right in said, said
+    assert done.json["metrics"]["tokens"] == 2 * 110 + 12
+    name = done.json["run"]
+    assert cli("replay", name, folder=shop).code == 0
+
+
+def test_requests_that_cannot_be_sent_are_refused_and_the_session_goes_on(cli: Cli, shop: Path) -> None:
+    paths = ["\x01", "\xe9", "%2e%2e/%2e%2e/x", "%252e%252e/x", "x" * 600]
+    heads = ["x-y: \xe9", "x-y: a\r\n b: c"]
+    bodies = ['{"messages": "\\ud800"}', "[" * 100_000, "no"]
+    code = f"print([ask('/anthropic/' + path)[0] for path in {paths!r}])\n"
+    code += f"print([ask(head=head.encode('latin-1') + b'\\r\\n')[0] for head in {heads!r}])\n"
+    code += f"print([ask(body=body.encode())[0] for body in {bodies!r}])"
+    with Model([python(code), "echo goes on"]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    said = model.said(1)
+    assert "[404, 404, 404, 404, 404]\n[502, 502]\n[403, 400, 400]" in said, said
+    assert "goes on" in model.said(2)
+
+
+def test_it_may_change_files_and_ask_while_an_answer_streams(cli: Cli, shop: Path) -> None:
+    """It is held still when nothing streams: an answer that it does not take would never end."""
+    code = r"""
+def second():
+    open("new.txt", "w").write("new")
+    print(ask()[0])
+with socket.create_connection(("127.0.0.1", port), 60) as line:
+    send(line, "/anthropic/v1/messages", body)
+    line.recv(1)
+    other = threading.Thread(target=second)
+    other.start()
+    while line.recv(1 << 20)[-5:] != b"0\r\n\r\n":
+        pass
+other.join()
+"""
+    with Model([python(code), "x" * (24 << 20), "small"]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    assert "200" in model.said(3)
+
+
+@pytest.mark.parametrize("venv", [False, True])
+def test_an_agent_in_the_project_does_not_show_what_is_beside_it(cli: Cli, shop: Path, venv: bool) -> None:
+    """Started by its first line; and the same in a project that is a virtual environment."""
+    agent = shop / "agent.py"
+    if venv:
+        (shop / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        (shop / "bin").mkdir()
+        agent = agent.rename(shop / "bin/agent.py")
+    agent.write_text("#!/usr/bin/env python3\n" + agent.read_text())
+    agent.chmod(0o755)
+    with Model([f"cat {shop}/.env; ls -A {shop}"]).serving() as model:
+        done = cli("guard", "--json", "--", f"./{agent.relative_to(shop)}", "x", env=model.env, folder=shop)
+    assert done.code == 0, done.err
+    assert "abcdef123456" not in model.said(1) and "cart" not in model.said(1), model.said(1)
 
 
 def test_it_ends_with_all_that_it_started_and_its_exit(cli: Cli, shop: Path) -> None:

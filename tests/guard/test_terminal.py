@@ -31,6 +31,19 @@ def test_strings_for_the_terminal_do_not_come_out_whole_or_in_pieces(sequence: b
     assert b"".join(drawing.feed(bytes([one])) for one in data) == right
 
 
+@pytest.mark.parametrize("string", [b"\x1b]0;t\x07", b"\x1bPq\x1b\\", "\x9d0;t\x9c".encode()])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b"\x1b", b"]52;c;AAAA\x07"), (b"\xc2", b"\x9d52;c;AAAA\x07"), (b"\x1b\x00\x7f", b"]52;c;AAAA\x07")],
+)
+def test_what_is_left_of_a_sequence_does_not_become_one(before: bytes, string: bytes, after: bytes) -> None:
+    """Half of one before a string and half behind it; and with controls, which a terminal passes over."""
+    for data in (before + string + after, before + after):
+        drawn = Drawing().feed(data)
+        bare = drawn.translate(None, bytes((*range(0x1B), *range(0x1C, 0x20), 0x7F)))
+        assert b"\x1b]" not in bare and b"\xc2\x9d" not in bare, drawn
+
+
 def test_what_models_used() -> None:
     begun = {"type": "message_start", "message": {"model": "m", "usage": {
         "input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20,

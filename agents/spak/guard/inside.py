@@ -28,6 +28,8 @@ WEEK = 7 * 86_400
 STILL_S = 2.0
 LEAST_MEMORY = 4096 * MIB
 _BELOW = ("node_modules", "site-packages")
+_PYTHON = ("lib", "lib64")
+_VENV = ("pyvenv.cfg", "bin", "include", "lib", "lib64", "share")
 
 
 @dataclass(slots=True)
@@ -154,16 +156,20 @@ def found(name: str, binds: Sequence[Path] = ()) -> tuple[str, tuple[Path, ...]]
 
 
 def _installs(program: Path) -> Iterator[Path]:
-    """Where a program's parts are: its environment, its package manager's folder, or its own folder."""
+    """Where a program's parts are: its environment, its package manager's folder, or the file itself. What is
+    beside them is not shown: it may be a project with its secrets, or somebody's home."""
     for folder in program.parents:
         if (folder / "pyvenv.cfg").is_file():
-            yield folder
-            yield Path((folder / "bin/python").resolve()).parents[1]
+            yield from (folder / name for name in _VENV if (folder / name).exists())
+            python = (folder / "bin/python").resolve()
+            yield python
+            yield from (python.parents[1] / name for name in _PYTHON if (python.parents[1] / name).exists())
             return
         if folder.name in _BELOW:
             yield folder
             node = shutil.which("node")
             if node is not None:
-                yield Path(node).resolve().parents[1]
+                yield Path(node).absolute()
+                yield Path(node).resolve()
             return
-    yield program.parent
+    yield program

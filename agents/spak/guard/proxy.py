@@ -14,12 +14,12 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from spak import canon
 from spak.cancel import apart
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Provider = Literal["anthropic", "openai"]
 SILENCE_S, CONNECT_S = 600.0, 20.0
 MOST_ANSWER = 64 << 20
+MOST_CONNECTIONS = 256
+MOST_PATH = 500
 _OWN = frozenset(
     {
         *(
@@ -127,6 +129,9 @@ class Proxy:
     ) -> None:
         self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
         self._clients: dict[Provider, httpx.Client] = {}
+        self.one = threading.Lock()
+        """Held from the body of a request to the end of its answer: an agent is not held still while one
+        streams to it, and few bodies are in memory."""
         self._server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self._server.socket.close()
         self._server.socket, self._server.proxy = listener, self
@@ -163,12 +168,29 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     proxy: Proxy
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._free = threading.Semaphore(MOST_CONNECTIONS)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether it is answered; not while too many are."""
+        return self._free.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer on one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The agent broke off; there is nobody to tell."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 120.0
+    """Seconds that an agent may neither send nor take anything."""
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:
@@ -183,7 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        self._ask(b"")
+        with self.server.proxy.one:
+            self._ask(b"")
 
     def do_POST(self) -> None:
         length = self.headers.get("content-length", "")
@@ -191,11 +214,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has no length, or is too large")
             return
-        self._ask(self.rfile.read(int(length)))
+        with self.server.proxy.one:
+            self._ask(self.rfile.read(int(length)))
 
     def _ask(self, body: bytes) -> None:
         proxy, (first, _, rest) = self.server.proxy, self.path.removeprefix("/").partition("/")
-        if first not in proxy.models or ".." in rest:
+        odd = ".." in unquote(unquote(rest)) or len(rest) >= MOST_PATH or not self.path.isascii()
+        if first not in proxy.models or odd or not self.path.isprintable():
             self._refuse(HTTPStatus.NOT_FOUND, f"the guard sends to models alone, not to {self.path[:200]}")
             return
         provider = cast(Provider, first)
@@ -205,8 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
             if value is not None:
                 value = proxy.redactor.value(_told(value, proxy.session.told()))
             text = "" if value is None else json.dumps(value, ensure_ascii=False)
+            text.encode()
             model = value.get("model") if isinstance(value, dict) else None
-            args = {"provider": provider, "path": f"/{rest}"[:500], "request": text}
+            args = {"provider": provider, "path": f"/{rest}", "request": text}
             args["model"] = model[:200] if isinstance(model, str) else ""
             done = proxy.session.propose("model_request", args, partial(self._send, provider, rest, text))
         except (ValueError, RecursionError):
@@ -234,18 +260,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self.command, f"{target.base_url}/{path}", content=text.encode(), headers=headers
             ) as answer:
                 return self._streamed(answer)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ValueError) as error:  # ValueError: a header that cannot be sent
+            what = f"the model's server did not answer, or broke off: {type(error).__name__}"
             if not self._begun:
-                self._refuse(
-                    HTTPStatus.BAD_GATEWAY, f"the model's server did not answer: {type(error).__name__}"
-                )
+                self._refuse(HTTPStatus.BAD_GATEWAY, what)
             self.close_connection = True
-            return results.failed("guard.upstream", f"the model's server broke off: {type(error).__name__}")
+            return results.failed("guard.upstream", what)
 
     _begun = False
 
     def _streamed(self, answer: httpx.Response) -> ToolResult:
-        kept, whole = bytearray(), True
+        kept, size, whole = bytearray(), 0, True
         self._begun = True
         with suppress(OSError):
             self.send_response(answer.status_code)
@@ -254,9 +279,9 @@ class _Handler(BaseHTTPRequestHandler):
                     self.send_header(name, answer.headers[name])
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-        for chunk in answer.iter_raw():
-            if len(kept) + len(chunk) <= MOST_ANSWER:
-                kept += chunk
+        for chunk in answer.iter_bytes():
+            size += len(chunk)
+            kept += chunk[: MOST_ANSWER - len(kept)]
             if whole and chunk:
                 try:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
@@ -266,16 +291,16 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.wfile.write(b"0\r\n\r\n")
         self._begun = False
-        proxy, data = self.server.proxy, bytes(kept)
-        model, usage = wire.used(data)
-        code = 0 if answer.status_code < 400 else 1
-        return ToolResult(
-            "exited", code, data, len(data), canon.digest(data), False,
-            {"exit": code, "status": answer.status_code},
+        proxy, done = self.server.proxy, _answered(bytes(kept), answer.status_code)
+        model, usage = wire.used(done.output)
+        return replace(
+            done,
+            size=size,
+            truncated=size > len(kept),
             model=model,
             tokens=usage.get("input", 0) + usage.get("output", 0),
             cost_nanousd=proxy.prices.cost(model, usage) if usage else None,
-        )  # fmt: skip
+        )
 
     def _refuse(self, status: int, message: str) -> None:
         """An error as both providers write one."""
@@ -287,6 +312,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+
+def _answered(data: bytes, status: int) -> ToolResult:
+    """An answer as the run records it."""
+    code = 0 if status < 400 else 1
+    key = {"exit": code, "status": int(status)}
+    return ToolResult("exited", code, data, len(data), canon.digest(data), False, key)
 
 
 def _told(value: Any, notes: list[str]) -> Any:

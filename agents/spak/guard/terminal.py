@@ -27,30 +27,33 @@ _C1 = (b"\xc2\x90", b"\xc2\x98", b"\xc2\x9d", b"\xc2\x9e", b"\xc2\x9f")
 
 
 class Drawing:
-    """What an agent writes, without strings for the terminal; a sequence may come in pieces."""
+    """What an agent writes, without strings for the terminal; a sequence may come in pieces.
+
+    A terminal draws control characters that it finds within a sequence and goes on with it. So one that has
+    begun is held until it is known which it is: what is taken out never joins what is left."""
 
     def __init__(self) -> None:
-        self._inside, self._rest = False, b""
+        self._inside, self._held = False, b""
 
     def feed(self, data: bytes) -> bytes:
         """What of it may be drawn."""
-        data, made = self._rest + data, bytearray()
-        self._rest, at = b"", 0
-        while at < len(data):
-            two = data[at : at + 2]
-            if two in (b"\x1b", b"\xc2"):
-                self._rest = two
-                break
-            if self._inside:
-                ends = two in (b"\x1b\\", b"\xc2\x9c")
-                self._inside = not (ends or two[:1] in (b"\x07", b"\x18", b"\x1a"))
-                at += 2 if ends else 1
-            elif (two[:1] == b"\x1b" and two[1:] in _STRINGS) or two in _C1:
-                self._inside = True
-                at += 2
+        made = bytearray()
+        for value in data:
+            one, held = bytes((value,)), self._held
+            two = held + one
+            if one in (b"\x1b", b"\xc2"):
+                self._held = one
+            elif self._inside:
+                self._held = b""
+                self._inside = not (two in (b"\x1b\\", b"\xc2\x9c") or one in (b"\x07", b"\x18", b"\x1a"))
+            elif (held == b"\x1b" and one in _STRINGS) or two in _C1:
+                self._held, self._inside = b"", True
+            elif held == b"\x1b" and (value < 0x20 or value == 0x7F):
+                made += one
+                self._held = b"" if one in (b"\x18", b"\x1a") else held
             else:
-                made += two[:1]
-                at += 1
+                self._held = b""
+                made += two
         return bytes(made)
 
 
