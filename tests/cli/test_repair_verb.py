@@ -20,7 +20,8 @@ PERSON = ("-c", "user.name=A", "-c", "user.email=a@localhost")
 def test_a_patch_with_five_verdicts_is_a_run_that_replays(cli: Cli, tmp_path: Path) -> None:
     folder = project(tmp_path / "work")
     done = cli("repair", "work", "--json").json
-    assert (done["state"], len(done["repair"]["checks"])) == ("succeeded", 5)
+    assert (done["state"], done["outcome"], len(done["verdicts"])) == ("succeeded", "repaired", 5)
+    assert done["patch"] == done["repair"]["patch"] and done["refusal"] is None
     assert all(check["ok"] for check in done["repair"]["checks"])
     assert "+    if value > high:" in done["repair"]["patch"]
     assert (folder / "numbers_.py").read_text() == CLAMP, "it works in a copy"
@@ -59,8 +60,11 @@ def test_an_answer_becomes_a_test_and_the_repair_goes_on(cli: Cli, tmp_path: Pat
     folder = project(
         tmp_path / "work", {"numbers_.py": CLAMP, "tests/test_numbers.py": few, "conftest.py": ""}
     )
-    first = cli("repair", "work", "--json").json
-    question = first["repair"]["refusal"]["question"]
+    asked = cli("repair", "work", "--json")
+    first = asked.json
+    question = first["refusal"]["question"]
+    assert (asked.code, first["outcome"], first["patch"]) == (4, "asked", "")
+    assert first["refusal"]["code"] == "repair.ambiguous" and first["candidates"] > 1
     assert first["refusal"]["codes"] == ["repair.ambiguous"]
     assert (question["module"], question["tests"]) == ("numbers_", "tests/test_numbers.py")
     call, values = question["call"], [one["answer"] for one in question["answers"]]

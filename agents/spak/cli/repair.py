@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from spak.ports import Ledger
     from spak.proposers.repair.answers import Question
 
+ASKED = 4
+"""The exit of a refusal that asks a question, as that of a run that waits."""
+_SAID = ("code", "message", "hint", "question")
 SPEC, ANSWERED = "specs/strategies/repair.spak", "specs/strategies/repair_answered.spak"
 
 
@@ -93,6 +96,7 @@ def command(
         held.close()
     document = {**seen.to_json(), "repair": plan, **({"answer": about} if about else {})}
     accepted = seen.state == "succeeded"
+    document |= _outcome(plan, document.get("refusal"), accepted=accepted)
     if bring and accepted:
         from spak.cli.apply import bring_home
 
@@ -102,7 +106,24 @@ def command(
         common.emit(document)
     else:
         _print(document, plan, name, applied=bring and accepted)
-    return common.EXIT[seen.state]
+    return ASKED if document["outcome"] == "asked" else common.EXIT[seen.state]
+
+
+def _outcome(plan: Mapping[str, Any], refused: Any, *, accepted: bool) -> dict[str, Any]:
+    """What came of it in the words of the command's contract: `outcome`, `patch`, `verdicts`, `refusal` and
+    `candidates`. `refused` is what the run has under that name already."""
+    refusal = dict(plan.get("refusal", {}))
+    question = refusal.get("question")
+    outcome = "repaired" if accepted else "asked" if question else "refused"
+    evidence = {name: held for name, held in refusal.items() if name not in _SAID}
+    why = {"code": refusal["code"], "evidence": evidence, "question": question} if refusal else {}
+    return {
+        "outcome": outcome,
+        "patch": plan.get("patch", "") if accepted else "",
+        "verdicts": {check["name"]: check["ok"] for check in plan.get("checks", ())},
+        "refusal": {**(refused or {}), **why} or None,
+        "candidates": int(plan.get("search", {}).get("candidates", 0)),
+    }
 
 
 def _answered(
