@@ -236,6 +236,21 @@ def test_requests_that_cannot_be_sent_are_refused_and_the_session_goes_on(cli: C
     assert "goes on" in model.said(2)
 
 
+def test_a_turn_that_is_too_big_is_asked_again_and_the_session_ends(cli: Cli, shop: Path) -> None:
+    """Nothing is sent before its changes are a transaction; and an end with such a turn is an end."""
+    (shop / "spak.toml").write_text("[workspace]\nsize_mib = 1\n")
+    code = """
+os.truncate("cart.py", 2 << 20)
+print([ask()[0], ask()[0]])
+os.truncate("cart.py", 10)
+print(ask()[0])
+"""
+    with Model([python(code), "", "truncate -s 2M cart.py"]).serving() as model:
+        done = guard(cli, model, shop)
+    assert "[403, 403]\n200" in model.said(2), model.said(2)
+    assert (done.code, len(model.asked)) == (1, 3) and "workspace.limit" in done.err, done.err
+
+
 def test_it_may_change_files_and_ask_while_an_answer_streams(cli: Cli, shop: Path) -> None:
     """It is held still when nothing streams: an answer that it does not take would never end."""
     code = r"""

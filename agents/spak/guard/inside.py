@@ -46,20 +46,31 @@ class Agent:
     def frozen(self) -> Iterator[None]:
         """Hold all of its processes still; one that was stopped already stays so."""
         held: set[int] = set()
-        still: set[int] = set()
+        theirs: set[int] = set()
+        until = time.monotonic() + STILL_S
         try:
-            while new := set(procfs.tree(self.child.pid)[1:]) - held - still:
-                still |= {pid for pid in new if _state(pid) == "T"}
-                for pid in new - still:
+            while awake := list(self._awake(held)):
+                for pid, state in awake:
+                    theirs |= {pid} if state == "T" else set()
+                    held.add(pid)
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGSTOP)
-                held |= new - still
-            _await_still(held)
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.0005)
             yield
         finally:
-            for pid in held:
+            for pid in held - theirs:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
+
+    def _awake(self, held: set[int]) -> Iterator[tuple[int, str]]:
+        """Those that are not held, or run all the same: one that still ran may have woken it, and one in the
+        middle of a write stops when it comes out of the kernel."""
+        for pid in procfs.tree(self.child.pid)[1:]:
+            state = _state(pid)
+            if state not in "ZX" and (pid not in held or state not in "Tt"):
+                yield pid, state
 
     def close(self) -> None:
         """End it, if it lives; returns when nothing of it does."""
@@ -67,14 +78,6 @@ class Agent:
         self.listener.close()
         if self.terminal >= 0:
             os.close(self.terminal)
-
-
-def _await_still(pids: set[int]) -> None:
-    """A process stops when it comes out of the kernel; one in the middle of a write may take a moment."""
-    until = time.monotonic() + STILL_S
-    for pid in pids:
-        while _state(pid) not in "TtZX" and time.monotonic() < until:
-            time.sleep(0.0005)
 
 
 def _state(pid: int) -> str:

@@ -60,6 +60,8 @@ class Session:
         self._waiting: queue.SimpleQueue[Proposal | None] = queue.SimpleQueue()
         self._now: Proposal | None = None
         self._turn = threading.Lock()
+        self._owed = False
+        """Whether changes wait for a sweep: the last one may have failed."""
         self._over: UserError | None = None
         self._kept, self._why = False, ""
         """Whether the call of the proposal of now was done and stays; else why not, where its record says."""
@@ -75,10 +77,14 @@ class Session:
     # ---- for the thread that advances the run ----------------------------------------------------------
 
     def next(self, request: PlanRequest) -> list[Candidate] | Search:
-        """The next proposal; the one before is over, and whoever made it goes on. Raises: Cancelled."""
+        """The next proposal; the one before is over, and whoever made it goes on.
+
+        Raises: Cancelled; UserError when the session has stopped."""
         self._settle()
         while True:
             check(request.cancel)
+            if self._over is not None:
+                raise self._over
             try:
                 found = self._waiting.get(timeout=TURN_S)
             except queue.Empty:
@@ -142,10 +148,12 @@ class Session:
         """What the agent changed since the last one becomes a transaction, or is taken back; afterwards its
         copy is what the run has. Raises: RunError."""
         with self._turn:
-            if self._watch.changed():
+            self._owed = self._watch.changed() or self._owed
+            if self._owed:
                 with self.frozen():
                     self._sweep()
                     self._watch.changed()  # what came until they stood still, and what we did
+                self._owed = False
 
     def told(self) -> list[str]:
         """What the agent has not been told yet; it is taken as told."""
