@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -286,6 +287,22 @@ def test_an_agent_in_the_project_does_not_show_what_is_beside_it(cli: Cli, shop:
         done = cli("guard", "--json", "--", f"./{agent.relative_to(shop)}", "x", env=model.env, folder=shop)
     assert done.code == 0, done.err
     assert "abcdef123456" not in model.said(1) and "cart" not in model.said(1), model.said(1)
+
+
+def test_an_agent_of_a_persons_own_node_finds_it(cli: Cli, shop: Path, tmp_path: Path) -> None:
+    """Its first line names node, which is in no folder of the system."""
+    node = tmp_path / "versions/bin/node"
+    node.parent.mkdir(parents=True)
+    node.write_text('#!/bin/sh\nexec python3 "$@"\n')
+    agent = shop / "node_modules/agent/cli.js"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("#!/usr/bin/env node\n" + (shop / "agent.py").read_text())
+    for one in (node, agent):
+        one.chmod(0o755)
+    with Model([]).serving() as model:
+        env = {**model.env, "PATH": f"{node.parent}:{os.environ['PATH']}"}
+        done = cli("guard", "--", "node_modules/agent/cli.js", "x", env=env, folder=shop)
+    assert done.code == 0 and "the agent is done" in done.out, done.err
 
 
 def test_it_ends_with_all_that_it_started_and_its_exit(cli: Cli, shop: Path) -> None:

@@ -20,6 +20,7 @@ from spak import data
 from spak.errors import UnavailableError, UsageError
 from spak.ports import MIB, Child, Job, Launcher, Limits, Toolchain
 from spak.sandbox import procfs
+from spak.sandbox.chain import PATH
 
 GUEST = "sandbox/guest/agent_guest.py"
 HOME = "/tmp/home"
@@ -116,7 +117,7 @@ def start(
             folder,
             repository=True,
             limits=limits,
-            env={"HOME": HOME, **env},
+            env={"HOME": HOME, "PATH": _path(program), **env},
             binds=tuple(dict.fromkeys((*toolchain.binds, *where))),
             heard=heard,
         )
@@ -156,6 +157,13 @@ def found(name: str, binds: Sequence[Path] = ()) -> tuple[str, tuple[Path, ...]]
         wanted += [home for home in _installs(one) if not home.is_relative_to("/usr")]
     tops = [one for one in wanted if not any(one != other and one.is_relative_to(other) for other in wanted)]
     return str(place), tuple(sorted(set(tops)))
+
+
+def _path(program: str) -> str:
+    """Where its first line finds an interpreter: beside it, and node, which may be a person's own."""
+    node = shutil.which("node")
+    beside = [str(Path(one).absolute().parent) for one in (program, node) if one is not None]
+    return ":".join(dict.fromkeys((*beside, *PATH.split(":"))))
 
 
 def _installs(program: Path) -> Iterator[Path]:
