@@ -37,6 +37,8 @@ ORDINARY = [
     call("read_file", path="src/a.py", start_line=1),
     call("list_files"),
     call("recall", ref=3, start=0),
+    call("contained", root="r", changes=2, paths=["a.py", "b.py"]),
+    call("model_request", provider="anthropic", path="/v1/messages", model="m", request="{}"),
     call("git_commit", message="Mend it", paths=["src/a.py"]),
     call("http_request", url="https://packages.example/simple/x/"),
     call("list_files", path="src", depth=2),

@@ -68,7 +68,7 @@ def test_a_question_with_a_cover_gets_those_rows_alone(root: Path) -> None:
 
 
 def test_a_file_without_its_facts_may_depend_on_anything(root: Path) -> None:
-    put(root, {"broken.py": "def f(:\n", "kernel.go": "package k\n", "tests/test_broken.py": "def f(:\n"})
+    put(root, {"broken.py": "def f(:\n", "kernel.go": "package k\0", "tests/test_broken.py": "def f(:\n"})
     assert impact(root, "far.py") == {"py:broken.py": "/unparsed"}
     assert impact(root, "kernel.go") == {"py:broken.py": "/unparsed", "go:kernel.go": "/unparsed"}
 
