@@ -10,6 +10,7 @@ The floor of a request is the same endpoint, asked without the guard by the same
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -85,7 +86,7 @@ def _lost() -> list[dict[str, Any]]:
     ways = WAYS[: sized(None, 3)]
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
         shop = _project(Path(name) / "shop")
-        before = _tree(shop)
+        before = _kit().tree(shop)
         asked, _ = _session(shop, [LOOK, *(text for way in ways for text in (way, LOOK))])
         looks = [_said(one) for one in asked]
         first = looks[1]
@@ -95,7 +96,8 @@ def _lost() -> list[dict[str, Any]]:
             print(f"not as before: {way}", file=sys.stderr)
         for way in silent:
             print(f"changed nothing: {way}", file=sys.stderr)
-        touched = sum(_tree(shop).get(path) != held for path, held in before.items())
+        after = _kit().tree(shop)
+        touched = sum(after.get(path) != held for path, held in before.items())
     return [
         _row(f"guard: ways to lose a file that lost one, of {len(ways)}", len(lost), "", "<= 0"),
         _row("guard: of them that did nothing", len(silent), "", "<= 0"),
@@ -126,10 +128,7 @@ def _session(
     folder: Path, texts: list[str], *, timed: bool = False, guard: bool = True
 ) -> tuple[list[Any], list[float]]:
     """What the model was asked, and with `timed` what the agent waited for each answer, in milliseconds."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    import guard_kit as kit  # type: ignore[import-not-found]  # beside the tests
-
-    with kit.Model(texts).serving() as model:
+    with _kit().Model(texts).serving() as model:
         agent = [sys.executable, "agent.py", "work", *(["--times"] if timed else [])]
         spak = str(Path(sys.executable).with_name("spak"))
         line = [spak, "guard", "--json", "--", *agent] if guard else agent
@@ -140,6 +139,12 @@ def _session(
         said = done.stderr if guard else done.stdout
         times = [json.loads(one[6:]) for one in said.splitlines() if one.startswith("times ")]
         return model.asked, times[0][2:] if timed else []
+
+
+def _kit() -> Any:
+    """The model and the agent, which lie beside the tests."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    return importlib.import_module("guard_kit")
 
 
 def _said(asked: Any) -> str:
@@ -173,22 +178,6 @@ def _project(folder: Path, files: int = 0) -> Path:
     (folder / "untracked.txt").write_text("u\n")
     (folder / "ignored.txt").write_text("i\n")
     return folder
-
-
-def _tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All of a folder but the runs in it."""
-    return {
-        str(path.relative_to(folder)): (
-            path.lstat().st_mode,
-            str(path.readlink()).encode()
-            if path.is_symlink()
-            else path.read_bytes()
-            if path.is_file()
-            else b"",
-        )
-        for path in folder.rglob("*")
-        if ".spak" not in path.parts
-    }
 
 
 def _row(name: str, ours: float, unit: str, aim: str) -> dict[str, Any]:

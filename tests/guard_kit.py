@@ -69,3 +69,15 @@ class Model:
                 yield self
             finally:
                 server.shutdown()
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All of a folder but the runs in it: by path the mode, and what a file holds or where a link leads."""
+
+    def held(path: Path) -> bytes:
+        if path.is_symlink():
+            return str(path.readlink()).encode()
+        return path.read_bytes() if path.is_file() else b""
+
+    paths = sorted(path for path in folder.rglob("*") if ".spak" not in path.parts)
+    return {str(path.relative_to(folder)): (path.lstat().st_mode, held(path)) for path in paths}

@@ -183,15 +183,15 @@ def test_a_record_on_its_way_is_shown_where_the_list_is_drawn_anew_meanwhile(
     link = page.locator("#records a").first
     expect(link).to_be_visible()
     page.evaluate("document.getElementById('records').dataset.old = 'yes'")
-    page.route(re.compile(r"/r/\d+/$"), lambda route: opening.append(route))
-    page.route(re.compile(r"/runs/[^/]+/\?"), lambda route: asked.append(route))
-    opened(alice, sockets).send(json.dumps({"type": "resync", "to": 1}))
-    while not asked:
-        page.wait_for_timeout(50)
+    record, pane = re.compile(r"/r/\d+/$"), re.compile(r"/runs/[^/]+/\?")
+    page.route(record, lambda route: opening.append(route))
+    page.route(pane, lambda route: asked.append(route))
+    with page.expect_request(pane):
+        opened(alice, sockets).send(json.dumps({"type": "resync", "to": 1}))
     link.focus()
-    page.keyboard.press("Enter")
-    while not opening:
-        page.wait_for_timeout(50)
+    with page.expect_request(record):
+        page.keyboard.press("Enter")
+    expect(link).to_be_focused()
     for route in asked:
         route.continue_()
     expect(page.locator("#records[data-old]")).to_have_count(0)

@@ -7,6 +7,7 @@ type for. The bases of a type that is elsewhere are under `Type.+`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from spak.world.facts import CLASSES, Maker, split_root
@@ -19,7 +20,7 @@ OUTER = "^"
 """Before a root: the name is no variable, parameter or field, whatever is nearer."""
 
 
-class Typed(Walker):
+class Typed(Walker, ABC):
     """One file under way."""
 
     def __init__(self, data: bytes) -> None:
@@ -134,9 +135,9 @@ class Typed(Walker):
         else:
             self.push([node], caller)
 
+    @abstractmethod
     def on_value(self, node: Node, caller: str) -> str:
         """Note the reference that an expression is, and give its chain."""
-        raise NotImplementedError
 
     def words(self, node: Node | None) -> str:
         """The text of a node on one line."""
