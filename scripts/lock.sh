@@ -28,10 +28,10 @@ added() {
 }
 
 cat requirements.lock requirements-dev.lock >"$work/all.lock" 2>/dev/null || true
-lock requirements.lock pyproject.toml --extra platform --extra checks --extra build
+lock requirements.lock pyproject.toml --extra platform --extra checks --extra mcp --extra build
 lock "$work/all.lock" pyproject.toml --all-extras -c requirements.lock
 added requirements.lock "$work/all.lock" >requirements-dev.lock
-lock "$work/telemetry.lock" pyproject.toml --extra platform --extra checks --extra build --extra telemetry -c "$work/all.lock"
+lock "$work/telemetry.lock" pyproject.toml --extra platform --extra checks --extra mcp --extra build --extra telemetry -c "$work/all.lock"
 added requirements.lock "$work/telemetry.lock" >requirements-telemetry.lock
 echo uv >"$work/uv.in"
 lock requirements-uv.lock "$work/uv.in"

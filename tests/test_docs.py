@@ -160,6 +160,8 @@ def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Comma
         yield name, group
         return
     context = click.Context(group)
+    if name != "spak" and len(group.get_params(context)) > 1:  # it does something without a verb
+        yield name, group
     for verb in group.list_commands(context):
         found = group.get_command(context, verb)
         assert found is not None, verb

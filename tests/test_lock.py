@@ -54,7 +54,7 @@ def wanted(*extras: str) -> list[Requirement]:
 
 
 def of_users() -> list[Requirement]:
-    return [*map(Requirement, PROJECT["dependencies"]), *wanted("platform", "checks", "build")]
+    return [*map(Requirement, PROJECT["dependencies"]), *wanted("platform", "checks", "mcp", "build")]
 
 
 @pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)

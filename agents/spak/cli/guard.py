@@ -1,4 +1,7 @@
-"""`spak guard -- AGENT ARGS`: a coding agent that people already use, behind the walls, as one run."""
+"""`spak guard -- AGENT ARGS`: a coding agent that people already use, behind the walls, as one run.
+
+And the verbs beside it: `spak guard VERB`, each of a module of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +28,49 @@ if TYPE_CHECKING:
     from spak.guard.session import Session
 
 SPEC = "specs/guard/guest.spak"
+_SESSION = "agent"
+"""The name of the verb that nobody writes."""
 COPY = "agent"
 """In the folder of the run: the agent's copy, and with `-store` its store."""
 
 
-@click.command()
+VERBS: dict[str, str] = {}
+"""Verb of `spak guard` to the module with its `command`."""
+
+
+class _Verbs(click.Group):
+    """A verb, or else an agent's command line, which `--` begins where it is named like a verb."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == _SESSION:
+            return session_command
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(VERBS[cmd_name]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        asked = not args or args[0] in (*VERBS, "-h", "--help")
+        return super().parse_args(ctx, args if asked else [_SESSION, *args])
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        shown = [one for one in session_command.params if isinstance(one, click.Option)]
+        return [*shown, *super().get_params(ctx)]
+
+
+@click.group(cls=_Verbs, subcommand_metavar="[VERB | -- AGENT] [ARGS]...")
+def command(**_: object) -> None:
+    """Run AGENT in the sandbox, in a copy of the folder, without any network but its model's.
+
+    What it changes is kept as transactions of one run and judged by the law; the folder itself changes by
+    spak apply. The keys stay outside: ANTHROPIC_API_KEY and OPENAI_API_KEY are put in by the guard."""
+
+
+@click.command(_SESSION)
 @click.option(
     "--workspace", "folder", type=click.Path(path_type=Path), default=Path(), show_default=True,
     help="The folder of the project; the agent works in a copy.",
@@ -40,17 +82,14 @@ COPY = "agent"
 @common.runs_option
 @common.json_option
 @click.argument("argv", nargs=-1, required=True, metavar="-- AGENT [ARGS]...")
-def command(
+def session_command(
     folder: Path,
     binds: tuple[Path, ...],
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
 ) -> int:
-    """Run AGENT in the sandbox, in a copy of the folder, without any network but its model's.
-
-    What it changes is kept as transactions of one run and judged by the law; the folder itself changes by
-    spak apply. The keys stay outside: ANTHROPIC_API_KEY and OPENAI_API_KEY are put in by the guard."""
+    """The session itself."""
     from spak import config, data
     from spak.cli import session
     from spak.guard import inside
