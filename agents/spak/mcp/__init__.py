@@ -1,0 +1,6 @@
+"""The Model Context Protocol: servers of others whose tools a run calls, and our own.
+
+`sdk_client` alone speaks the protocol to a server, by the official SDK; `pins` says what of a server was
+approved and what differs from it; `definitions` reads a tool's definition and finds what a person must see.
+Nothing here decides: a call is judged and recorded as every tool's (spak.tools.served).
+"""
