@@ -12,7 +12,7 @@ CHECKED: Fact = ("checks_ran", ("pytest", Name("/success")))
 HELD: list[Fact] = [("sandboxed", (ACTION, Name("/restricted"))), CHECKED]
 
 
-def call(tool: str, **args: Any) -> Action:
+def call(tool: str, /, **args: Any) -> Action:
     return Action(tool, args)
 
 
@@ -39,6 +39,7 @@ ORDINARY = [
     call("recall", ref=3, start=0),
     call("contained", root="r", changes=2, paths=["a.py", "b.py"]),
     call("model_request", provider="anthropic", path="/v1/messages", model="m", request="{}"),
+    call("witnessed", agent="claude", event="asked", id="1", tool="Bash", verdict="allow", reason="r"),
     call("git_commit", message="Mend it", paths=["src/a.py"]),
     call("http_request", url="https://packages.example/simple/x/"),
     call("list_files", path="src", depth=2),

@@ -35,6 +35,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "instantiate": {"template": "t.txt", "path": "b.txt", "params": {"x": 1}},
     "list_files": {},
     "model_request": {"provider": "anthropic", "path": "/v1/messages", "request": "{}"},
+    "witnessed": {"agent": "claude", "event": "done", "id": "1", "tool": "Bash"},
     "nsight": {"cmd": ["./a"]},
     "nvcc": {"source": "k.cu"},
     "python_repl": {"code": "print(1)"},

@@ -38,6 +38,9 @@ permitted(Action) :- tool(Action, /recall).
 permitted(Action) :- tool(Action, /contained).
 permitted(Action) :- tool(Action, /model_request).
 
+# What a hook was answered is only written down: what the agent does by itself is judged before the answer.
+permitted(Action) :- tool(Action, /witnessed).
+
 # Code that is given as text: what it may do is what the sandbox lets it do.
 Decl runs_code(Action) bound [/name].
 

@@ -87,12 +87,12 @@ def command(
         hint = "--policy-only leaves out the law, --as says at which of its levels the files are"
         raise UsageError("usage.arguments", "give --policy FILE and one of --policy-only and --as", hint)
     policy = _policy(policies, _named(programs), "" if policy_only else level or "operator")
-    around = _around(policy, task, sandbox)
-    world, answers = _world(workspace, hosts)
+    known = around(policy, task, sandbox)
+    eyes, answers = world(workspace, hosts)
     for line in _lines(sys.stdin.buffer, MAX_LINE * 4):
         try:
             name, action = read_action(line)
-            decision = judge(policy, action, world, around(action.tool), answers)
+            decision = judge(policy, action, eyes, known(action.tool), answers)
         except UserError as error:
             name = id_of(line)
             decision = denied(error.code, error.message, error.hint)
@@ -125,7 +125,7 @@ def _policy(files: tuple[Path, ...], programs: list[str], level: str) -> Policy:
     return at_level(texts, level, named)
 
 
-def _around(policy: Policy, task: str | None, sandbox: str | None) -> Callable[[str], list[Fact]]:
+def around(policy: Policy, task: str | None, sandbox: str | None) -> Callable[[str], list[Fact]]:
     """The facts of a run around a call of a tool, as far as the policy reads them.
 
     Raises: UsageError `usage.arguments`.
@@ -150,7 +150,7 @@ def _around(policy: Policy, task: str | None, sandbox: str | None) -> Callable[[
     return facts
 
 
-def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
+def world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     """What is seen where paths lead, and what the policy may ask of the workspace's code."""
     from spak.policy.actions import World
     from spak.tools import DECLARED
@@ -162,7 +162,7 @@ def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     root, ours = workspace.resolve(), common.ours()
     eyes = Observer(root)
     known = frozenset(host.lower() for host in _named(hosts))
-    world = World(
+    seen = World(
         eyes.look,
         eyes.spread,
         eyes.read,
@@ -170,7 +170,7 @@ def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
         below=eyes.below,
         declared={**DECLARED, **{name: tool.entry.arguments for name, tool in ours.tools.items()}},
     )
-    return world, knowing(root, ours.predicates)
+    return seen, knowing(root, ours.predicates)
 
 
 def _lines(stream: BinaryIO, limit: int) -> Iterator[str]:

@@ -34,7 +34,7 @@ COPY = "agent"
 """In the folder of the run: the agent's copy, and with `-store` its store."""
 
 
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {"hooks": "spak.cli.guard_hooks"}
 """Verb of `spak guard` to the module with its `command`."""
 
 

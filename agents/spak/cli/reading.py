@@ -20,7 +20,7 @@ from spak.runner import View, view
 from spak.runner.blobs import prompt_of
 from spak.runner.repeats import OtherPrompts
 from spak.runner.resume import as_kept
-from spak.runner.views import own_tests
+from spak.runner.views import own_tests, witnessed
 from spak.runner.views.as_recorded import Reading
 from spak.runner.views.causes import Trail
 from spak.runner.views.quality import judges
@@ -59,7 +59,7 @@ def view_of(root: Path, run: str, strict: bool = False) -> View:
     try:
         found: Replay = as_kept(reader) or (Replay() if strict else Reading())
         trail, others, checked = Trail(), OtherPrompts(), False
-        replayed, apart = found.records, dict[str, Any]()
+        replayed, apart, calls = found.records, dict[str, Any](), dict[Any, Any]()
         for record, _ in reader.read():
             if record.seq >= replayed:
                 found.feed(record)
@@ -67,6 +67,7 @@ def view_of(root: Path, run: str, strict: bool = False) -> View:
             others.feed(record)
             checked = checked or judges(record)
             own_tests.feed(apart, record)
+            witnessed.feed(calls, record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -79,7 +80,7 @@ def view_of(root: Path, run: str, strict: bool = False) -> View:
         cause = trail.sentence()
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
         seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=checked)
-        seen = replace(seen, by_own_tests=own_tests.known(apart))
+        seen = replace(seen, by_own_tests=own_tests.known(apart), witnessed=witnessed.known(calls))
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()

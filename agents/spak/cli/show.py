@@ -149,13 +149,15 @@ def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
 
 
 def _print(seen: View, with_registers: bool) -> None:
-    from spak.runner.views import own_tests
+    from spak.runner.views import own_tests, witnessed
     from spak.runner.views.report import plural
 
     say = common.say
     say(f"run {seen.run}: {seen.word}" + (f" in TASK {seen.task}" if seen.task else ""))
     if seen.by_own_tests:
         say(f"  its check fails without {own_tests.named(seen.by_own_tests)}")
+    if seen.witnessed is not None:
+        say(f"  witnessed only: {witnessed.sentence(seen.witnessed)}")
     say(f"  records {seen.records}, summary {seen.summary_hash}")
     for name in (
         "baseline_ms",

@@ -151,6 +151,7 @@ STATED: Mapping[str, frozenset[str]] = {
             "/search_code",
             "/contained",
             "/model_request",
+            "/witnessed",
         ),
         OF_ENTRY,
     ),

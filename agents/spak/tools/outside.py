@@ -1,4 +1,5 @@
-"""What an agent behind the guard proposes: `contained`, its changes of its own copy, and `model_request`.
+"""What an agent behind the guard proposes: `contained`, its changes of its own copy, `model_request`, and
+`witnessed`, where only hooks say what it does.
 
 Takes a call as every tool does. The work is the guard's (spak.guard), which puts its own in their places for
 a session; without one they are refused.
@@ -13,6 +14,8 @@ from spak.tools import results
 
 MOST_PATHS = 200
 """Changed paths that a proposal names; the transaction has all of them."""
+MOST_ACTIONS = 20_000
+"""Characters of what a hook asked about that are kept."""
 MOST_REQUEST = 32 << 20
 """Characters of a request to a model."""
 
@@ -67,6 +70,44 @@ class ModelRequest:
         sandboxed=False,
         writes=False,
         arguments={"provider": "text", "path": "text", "model": "text", "request": "text"},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+class Witnessed:
+    """The tool `witnessed`: the guard says nothing of it but that it answered so."""
+
+    entry = ToolEntry(
+        name="witnessed",
+        version=1,
+        summary="Records what the guard answered an agent's hook, and what the agent said came of it.",
+        schema=parts.members(
+            ["agent", "event", "id", "tool"],
+            agent=parts.text("The agent that asked.", 40),
+            event={
+                "type": "string",
+                "description": "A question with its answer; what came of it (done, failed, done against the "
+                "answer); what was done without a question; the end of a turn.",
+                "enum": ["asked", "done", "failed", "against", "unasked", "turn"],
+            },
+            session=parts.text("The agent's session, by its own words.", 200, least=0),
+            id=parts.text("The call, by the agent's own words.", 200, least=0),
+            tool=parts.text("The agent's tool.", 200, least=0),
+            actions=parts.text(
+                "What it does in the words of the gate, without secrets.", MOST_ACTIONS, least=0
+            ),
+            verdict={"type": "string", "description": "The answer.", "enum": ["allow", "ask", "deny"]},
+            reason=parts.text("Why.", 2000, least=0),
+        ),
+        effect="costly",
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+        arguments=dict.fromkeys(
+            ("agent", "event", "session", "id", "tool", "actions", "verdict", "reason"), "text"
+        ),
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -21,7 +21,7 @@ from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
 from spak.tools.nsight import Nsight
 from spak.tools.nvcc import Nvcc
-from spak.tools.outside import Contained, ModelRequest
+from spak.tools.outside import Contained, ModelRequest, Witnessed
 from spak.tools.python_repl import PythonRepl
 from spak.tools.read_ast import ReadAst
 from spak.tools.read_file import ReadFile
@@ -52,6 +52,7 @@ _ALL: tuple[Tool, ...] = (
     References(),
     Run(),
     SearchCode(),
+    Witnessed(),
     WriteFile(),
 )
 

@@ -48,6 +48,9 @@ class View:
     by_own_tests: tuple[str, ...] = ()
     """The paths without which a check fails that passed (spak.runner.views.own_tests)."""
 
+    witnessed: Mapping[str, int] | None = None
+    """Counts of what the run only witnessed (spak.runner.views.witnessed); only such a run has it."""
+
     @property
     def word(self) -> str:
         """The state as people read it: a success that nothing checked is not called one."""
@@ -59,6 +62,8 @@ class View:
         del value["checked"], value["applies"]
         if not self.by_own_tests:
             del value["by_own_tests"]
+        if self.witnessed is None:
+            del value["witnessed"]
         if not with_registers:
             del value["registers"], value["monitors"]
         return value
