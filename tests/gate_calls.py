@@ -38,6 +38,7 @@ ORDINARY = [
     call("list_files"),
     call("recall", ref=3, start=0),
     call("contained", root="r", changes=2, paths=["a.py", "b.py"]),
+    call("ask_person", question="Which of the two?"),
     call("model_request", provider="anthropic", path="/v1/messages", model="m", request="{}"),
     call("witnessed", agent="claude", event="asked", id="1", tool="Bash", verdict="allow", reason="r"),
     call("git_commit", message="Mend it", paths=["src/a.py"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +21,8 @@ class Model:
         self.texts, self.asked, self.keys = list(texts), list[dict[str, Any]](), list[str]()
         self.raw: dict[int, bytes] = {}
         """Answers by their number as they go over the line; its connection is closed after each."""
+        self.before: dict[int, Callable[[], object]] = {}
+        """What is done before the answer of that number."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -41,6 +43,7 @@ class Model:
                 asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 number = len(model.asked)
                 model.asked.append(asked)
+                model.before.get(number, lambda: None)()
                 model.keys.append(self.headers.get("x-api-key", ""))
                 if number in model.raw:
                     self.wfile.write(model.raw[number])

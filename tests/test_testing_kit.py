@@ -32,6 +32,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "grep": {"pattern": "x"},
     "http_request": {"url": "https://api.example.org/"},
     "impact": {"symbol": "a.py"},
+    "ask_person": {"question": "Which?"},
     "instantiate": {"template": "t.txt", "path": "b.txt", "params": {"x": 1}},
     "list_files": {},
     "model_request": {"provider": "anthropic", "path": "/v1/messages", "request": "{}"},

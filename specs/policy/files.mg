@@ -34,9 +34,10 @@ permitted(Action) :-
 permitted(Action) :- tool(Action, /recall).
 
 # What a guarded agent did in its own copy is judged by what changed, as that of any call is; and it asks its model by
-# the guard's proxy, which takes secrets out. Only a task that names these tools has them.
+# the guard's proxy, which takes secrets out, and its person. Only a task that names these tools has them.
 permitted(Action) :- tool(Action, /contained).
 permitted(Action) :- tool(Action, /model_request).
+permitted(Action) :- tool(Action, /ask_person).
 
 # What a hook was answered is only written down: what the agent does by itself is judged before the answer.
 permitted(Action) :- tool(Action, /witnessed).

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +35,13 @@ COPY = "agent"
 """In the folder of the run: the agent's copy, and with `-store` its store."""
 
 
-VERBS: dict[str, str] = {"hooks": "spak.cli.guard_hooks"}
-"""Verb of `spak guard` to the module with its `command`."""
+VERBS: dict[str, str] = {
+    "asks": "spak.cli.guard_people:asks_command",
+    "answer": "spak.cli.guard_people:answer_command",
+    "back": "spak.cli.guard_people:back_command",
+    "hooks": "spak.cli.guard_hooks",
+}
+"""Verb of `spak guard` to the module with its `command`, or another name in it."""
 
 
 class _Verbs(click.Group):
@@ -49,7 +55,8 @@ class _Verbs(click.Group):
             return session_command
         if cmd_name not in VERBS:
             return None
-        command = import_module(VERBS[cmd_name]).command
+        module, _, name = VERBS[cmd_name].partition(":")
+        command = getattr(import_module(module), name or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -79,12 +86,17 @@ def command(**_: object) -> None:
     "--show", "binds", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="PATH",
     help="A file or folder that the agent needs, shown read-only; repeat for more.",
 )  # fmt: skip
+@click.option(
+    "--wait", type=click.FloatRange(0, 3600), default=20, show_default=True, metavar="S",
+    help="Seconds that a call of the agent waits for a person, before it is told to go on meanwhile.",
+)  # fmt: skip
 @common.runs_option
 @common.json_option
 @click.argument("argv", nargs=-1, required=True, metavar="-- AGENT [ARGS]...")
 def session_command(
     folder: Path,
     binds: tuple[Path, ...],
+    wait: float,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
@@ -108,7 +120,7 @@ def session_command(
         if held.copied is not None:
             common.say(f"spak: {held.copied.line}")
         common.say(f"spak: run {name}; every action of the agent is contained: its copy, taken back or kept")
-        code = _guarded(held, argv, binds, chosen, models, as_json)
+        code = _guarded(held, argv, binds, wait, chosen, models, as_json)
         held.run.cancel()  # what was stopped is over: its agent is gone
         seen = held.save()
     finally:
@@ -126,6 +138,7 @@ def _guarded(
     held: Held,
     argv: Sequence[str],
     binds: Sequence[Path],
+    wait: float,
     chosen: Settings,
     models: Mapping[Provider, Upstream],
     as_json: bool,
@@ -134,6 +147,8 @@ def _guarded(
     from spak.cli import session
     from spak.costs import prices
     from spak.guard import inside
+    from spak.guard.control import listening
+    from spak.guard.orders import answers
     from spak.guard.proxy import ENVIRONMENT, OPTIONS, Proxy
     from spak.guard.session import Session, advancing
     from spak.guard.terminal import joined
@@ -151,6 +166,7 @@ def _guarded(
     secrets.look(fresh=True)
     Repositories(copy, run.rules, lambda: secrets).before_job()
     made = Session(run, copy)
+    made.patience = wait
     made.begin()
     limits = replace(
         chosen.limits, wall_s=inside.WEEK, cpu_s=inside.WEEK, processes=512, open_files=4096,
@@ -173,9 +189,16 @@ def _guarded(
     proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
     watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
     try:
-        with proxy.serving(), joined(agent.terminal) if terminal else nullcontext(), advancing(made):
+        with (
+            proxy.serving(),
+            listening(folder, partial(answers, made)),
+            joined(agent.terminal) if terminal else nullcontext(),
+            advancing(made),
+        ):
             watch.start()
             held.advance()
+            while made.decide():
+                held.advance()
     finally:
         agent.close()
         watch.join()

@@ -21,12 +21,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from spak import canon
+from spak import __version__, canon
 from spak.cancel import apart
 from spak.costs.prices import Prices
 from spak.errors import UsageError, UserError
 from spak.guard import wire
+from spak.guard.offers import Tools
 from spak.guard.session import Session
+from spak.mcp.sdk_server import OverHttp
 from spak.ports import Call, Redacting, ToolResult
 from spak.secrets.secret import Secret
 from spak.tools import results
@@ -55,6 +57,8 @@ _OWN = frozenset(
     }
 )
 """Headers of the agent that are not passed on."""
+MCP = "/mcp"
+"""Where our tools are."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BACK = ("content-type", "request-id", "x-request-id", "retry-after")
 
@@ -87,14 +91,20 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 """What the agent is told: no key is among it."""
 OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "claude": (
+        *("--mcp-config", '{"mcpServers":{"spak":{"type":"http","url":"http://127.0.0.1:{spak-port}/mcp"}}}'),
+        *("--settings", '{"permissions":{"allow":["mcp__spak"]}}'),
+    ),
     "codex": (
+        *("-c", 'mcp_servers.spak.url="http://127.0.0.1:{spak-port}/mcp"'),
         *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
         *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
         *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),
         *("-c", 'model_providers.spak.wire_api="responses"'),
-    )
+    ),
 }
-"""First options of agents that do not read it from there, by the name of the program."""
+"""First options of agents, by the name of the program: our tools, and where the model is for those that
+do not read it from the environment."""
 
 
 def upstreams(variables: Mapping[str, str]) -> dict[Provider, Upstream]:
@@ -129,9 +139,8 @@ class Proxy:
     ) -> None:
         self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
         self._clients: dict[Provider, httpx.Client] = {}
-        self.one = threading.Lock()
-        """Held from the body of a request to the end of its answer: an agent is not held still while one
-        streams to it, and few bodies are in memory."""
+        self._tools: OverHttp | None = None
+        self._making = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self._server.socket.close()
         self._server.socket, self._server.proxy = listener, self
@@ -148,6 +157,13 @@ class Proxy:
             )
         return self._clients[provider]
 
+    def tools(self) -> OverHttp:
+        """Our tools for the agent, by MCP; made when it asks first."""
+        with self._making:
+            if self._tools is None:
+                self._tools = OverHttp("spak", __version__, Tools(self.session))
+            return self._tools
+
     @contextmanager
     def serving(self) -> Iterator[None]:
         """While entered it answers; afterwards nobody does."""
@@ -162,6 +178,8 @@ class Proxy:
             thread.join()
             for client in self._clients.values():
                 client.close()
+            if self._tools is not None:
+                self._tools.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -205,7 +223,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        with self.server.proxy.one:
+        if self.path == MCP:
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "ask by POST")
+            return
+        with self.server.proxy.session.talk:
             self._ask(b"")
 
     def do_POST(self) -> None:
@@ -214,8 +235,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has no length, or is too large")
             return
-        with self.server.proxy.one:
+        if self.path == MCP:
+            self._tools(self.rfile.read(int(length)))
+            return
+        with self.server.proxy.session.talk:
             self._ask(self.rfile.read(int(length)))
+
+    def _tools(self, body: bytes) -> None:
+        reply = self.server.proxy.tools().answer("POST", MCP, dict(self.headers.items()), body)
+        with suppress(OSError):
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if "content-length" not in reply.headers:
+                self.send_header("content-length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
 
     def _ask(self, body: bytes) -> None:
         proxy, (first, _, rest) = self.server.proxy, self.path.removeprefix("/").partition("/")

@@ -5,6 +5,10 @@ while the agent works. `turn` ends that step: where something changed the run ta
 (`contained`), or the copy is taken back to before, exactly. Proposals come from the threads of the proxy, one
 at a time; the run is advanced by one thread, which waits in the proposer `outside` for the next.
 
+`call` does one of our tools for the agent: judged, a transaction of the run, and its copy follows. A person's
+answers come from elsewhere, whenever they come (spak.guard.control): an approval counts for the next proposal
+of the same action, so that nobody waits in the meantime.
+
 It starts no process and speaks no protocol.
 """
 
@@ -20,14 +24,16 @@ from typing import Any
 from spak.cancel import TURN_S, Cancelled, check
 from spak.errors import RunError, UserError
 from spak.files.walk import printable
+from spak.guard.people import LATER, People
 from spak.guard.watch import Watch
 from spak.kernel.state import State
+from spak.policy import approval
 from spak.ports import Call, Candidate, PlanRequest, Search, ToolResult
 from spak.proposers.outside import Outside
 from spak.records import Kind, Record
 from spak.runner import Run
 from spak.tools import results
-from spak.tools.outside import MOST_PATHS, Contained, ModelRequest
+from spak.tools.outside import MOST_PATHS, AskPerson, Contained, ModelRequest
 from spak.workspace import Workspace
 
 ENDED = "guard.ended"
@@ -46,32 +52,55 @@ class Proposal:
     ran: bool = False
     said: str = ""
     """Why it was denied or undone; empty where it was kept."""
+    code: str = ""
+    """The code of that."""
+    act: Mapping[str, Any] = field(default_factory=dict)
+    """What was recorded of its call."""
+    action: str = ""
+    """Its name for approvals (spak.policy.approval), where the law wants one."""
+
+    @property
+    def verdict(self) -> str:
+        """What happened: `denied`, `waiting` for a person, `failed` or `done`."""
+        if self.said:
+            return "waiting" if self.code == LATER else "failed" if self.act else "denied"
+        return "done" if self.act.get("exit", 0) == 0 else "failed"
 
 
 class Session:
-    """The proposer of a session, and its tools. `frozen` holds the agent's processes still."""
+    """The proposer of a session, and its tools. `frozen` holds the agent's processes still; `patience` is how
+    many seconds a call waits for a person before it says that one is asked."""
 
     def __init__(self, run: Run, copy: Workspace) -> None:
         self.run, self.copy = run, copy
         self.frozen: Callable[[], AbstractContextManager[None]] = nullcontext
+        self.patience = 20.0
+        self.people = People()
+        self.copy_root = ""
+        """What the agent's copy was when it began its turn."""
         self._watch = Watch(copy.directory)
         self.notes: list[str] = []
         """What the agent is to be told with its next request."""
         self._waiting: queue.SimpleQueue[Proposal | None] = queue.SimpleQueue()
         self._now: Proposal | None = None
         self._turn = threading.Lock()
+        self.talk = threading.Lock()
+        """Held from a request to the model to the end of its answer, and while one of our tools writes: an
+        agent is not held still while an answer streams to it."""
         self._owed = False
         """Whether changes wait for a sweep: the last one may have failed."""
         self._over: UserError | None = None
-        self._kept, self._why = False, ""
-        """Whether the call of the proposal of now was done and stays; else why not, where its record says."""
+        self._act: Mapping[str, Any] = {}
+        """What was recorded of the call of the proposal of now."""
         run.listeners.append(self._hear)
         host = run.performer.host
-        outside, contained, asked = _Outside(self), _Contained(self), _ModelRequest(self)
+        outside, contained, asked, person = (
+            _Outside(self), _Contained(self), _ModelRequest(self), _AskPerson(self),
+        )  # fmt: skip
         run.performer.host = replace(
             host,
             proposers={**host.proposers, outside.entry.name: outside},
-            tools={**host.tools, contained.entry.name: contained, asked.entry.name: asked},
+            tools={**host.tools, **{one.entry.name: one for one in (contained, asked, person)}},
         )
 
     # ---- for the thread that advances the run ----------------------------------------------------------
@@ -118,17 +147,29 @@ class Session:
 
     def _hear(self, record: Record, state: State) -> None:
         if record.kind == Kind.ACT and "outcome" in record.body:
-            self._kept = record.body["outcome"] == "exited"
-            self._why = str(record.body.get("why", ""))
+            self._act = record.body
 
     def _settle(self) -> None:
         now, self._now = self._now, None
         if now is None:
             return
-        if not (now.ran and self._kept):
-            now.said = self._why or why(self.run.state.r4 or {})
-        self._kept, self._why = False, ""
+        now.act, self._act = self._act, {}
+        if now.act.get("outcome") != "exited":
+            r4 = self.run.state.r4 or {}
+            now.said = str(now.act.get("why") or "") or why(r4)
+            now.code = str(r4.get("code", ""))
         now.done.set()
+
+    def decide(self) -> bool:
+        """The run waits for a person: it goes on with the answer that there is by now, or without one.
+        Whether it waited for an approval."""
+        effect = self.run.state.r6
+        if self.run.state.ended or effect is None or effect.act != "approve":
+            return False
+        if self._now is not None:
+            self._now.action = approval.action_hash(effect.name, effect.args["args"])
+        self.run.approve(self.people.answer_to(effect))
+        return True
 
     # ---- for the threads of the proxy ------------------------------------------------------------------
 
@@ -144,16 +185,59 @@ class Session:
             raise self._over
         return made
 
+    def call(self, tool: str, args: Mapping[str, Any]) -> Proposal:
+        """Do one of our tools for the agent. Afterwards its copy is what the run has.
+
+        Raises: RunError `guard.stopped`, `workspace.*`."""
+        made = self._called(tool, args)
+        waits = made.code == LATER and self.people.heard(made.action, self.patience)
+        if waits or (tool == "ask_person" and self.people.replied(args.get("question"), self.patience)):
+            made = self._called(tool, args)
+        return made
+
+    def _called(self, tool: str, args: Mapping[str, Any]) -> Proposal:
+        entry = self.run.rules.catalog.tool(tool)
+        writes = entry is not None and entry.effect == "effect"
+        with self.talk if writes else nullcontext(), self._turn, self.frozen() if writes else nullcontext():
+            self._swept()
+            made = self.propose(tool, args, self.people.asked)
+            if self.copy_root != self.run.state.r3:
+                self._follow()
+                self._watch.changed()
+        return made
+
+    def take_back(self, root: str) -> list[str]:
+        """Make the files of the run and of the agent's copy what they were under an earlier root; gives the
+        paths that changed. Raises: RunError `guard.denied`, `guard.stopped`, `workspace.*`."""
+        with self.talk, self._turn, self.frozen():
+            self._swept()
+            paths: list[str] = []
+
+            def hold(call: Call) -> ToolResult:
+                paths.extend(printable(path) for path in self.run.workspace.hold(root))
+                return results.done(f"{len(paths)} taken back: {_listed(paths)}\n", root=root)
+
+            made = self.propose("contained", {"root": root, "changes": 0, "paths": []}, hold)
+            if made.said:
+                raise RunError("guard.denied", f"that is not taken back: {made.said}", "the law says so")
+            self._follow()
+            self._watch.changed()
+            self.notes.append(f"A person took changes back ({_listed(paths)}); look at the files again.")
+        return paths
+
     def turn(self) -> None:
         """What the agent changed since the last one becomes a transaction, or is taken back; afterwards its
         copy is what the run has. Raises: RunError."""
         with self._turn:
-            self._owed = self._watch.changed() or self._owed
-            if self._owed:
-                with self.frozen():
-                    self._sweep()
-                    self._watch.changed()  # what came until they stood still, and what we did
-                self._owed = False
+            self._swept()
+
+    def _swept(self) -> None:
+        self._owed = self._watch.changed() or self._owed
+        if self._owed:
+            with self.frozen():
+                self._sweep()
+                self._watch.changed()  # what came until they stood still, and what we did
+            self._owed = False
 
     def told(self) -> list[str]:
         """What the agent has not been told yet; it is taken as told."""
@@ -170,7 +254,16 @@ class Session:
 
     def begin(self) -> None:
         """The agent may begin."""
-        self.copy.begin(STEP)
+        self.copy_root = self.copy.begin(STEP)
+
+    def _follow(self) -> None:
+        """The agent's copy becomes what the run has."""
+        self.copy.bring(self.run.workspace)
+        found = self.copy.commit()
+        self.copy.settle()
+        self.copy_root = self.copy.begin(STEP)
+        if found != self.run.state.r3:
+            raise RunError("guard.copy", "the agent's copy is not what the run has", "start a new session")
 
     def _sweep(self, *, again: bool = True) -> None:
         root = self.copy.commit()
@@ -191,7 +284,7 @@ class Session:
         else:
             self.copy.rollback()
         if again:
-            self.copy.begin(STEP)
+            self.copy_root = self.copy.begin(STEP)
 
     def _take_over(self, call: Call) -> ToolResult:
         self.run.workspace.bring(self.copy)
@@ -232,6 +325,14 @@ class _Outside(Outside):
 
 
 class _Contained(Contained):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, call: Call) -> ToolResult:
+        return self._session.work(call)
+
+
+class _AskPerson(AskPerson):
     def __init__(self, session: Session) -> None:
         self._session = session
 

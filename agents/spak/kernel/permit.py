@@ -22,7 +22,7 @@ from spak.kernel.memory import Memory, length
 from spak.kernel.observed import Facts, Malformed, Observed, merged
 from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, Rules, every_ref, refs
 from spak.kernel.situation import moving, situation
-from spak.kernel.state import Counter, Effect, EffectClass, LastTool, State
+from spak.kernel.state import PUT_OFF, Counter, Effect, EffectClass, LastTool, State
 from spak.kernel.turn import EnterStep, Misfit, Move, Turn
 from spak.policy import approval
 from spak.policy.facts import ACTION, is_reference
@@ -244,7 +244,7 @@ def _decision(
     found = gate.judge(asked, known.seen, known.rounds)
     if isinstance(found, Judged) and not found.allow and rules.program.approvals == "ask":
         rejected = known.rejected
-        if rejected is not None and rejected.code == "policy.approval_denied":
+        if rejected is not None and rejected.code in ("policy.approval_denied", "policy.approval_later"):
             return found._replace(code=rejected.code, reason=rejected.message)
         if known.signed:  # it is remembered, and the next one signs after it
             after = gate.after_denial(found, proposed.history)
@@ -395,16 +395,22 @@ def observed(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
 
 def approved(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
     """Judge the waiting action again: with the approval as a fact, or with why it is none."""
+    action, asked = approval.action_hash(pending.name, pending.args["args"]), turn.state.r7.put_off
     found = approval.verify(
         body,
         keys=turn.rules.keys,
-        action=approval.action_hash(pending.name, pending.args["args"]),
+        action=action,
         of=pending.id,
         run=turn.state.run,
         step=f"{pending.task}/{pending.step}",
         at=turn.at,
+        earlier=[permit for permit, about in asked if about == action],
     )
     known = Known(pending.observed)
+    if isinstance(found, approval.Approved) or found.code == "policy.approval_denied":
+        turn.executive(put_off=tuple(one for one in asked if one[1] != action))  # an answer counts once
+    elif found.code == "policy.approval_later":
+        turn.executive(put_off=(*asked, (pending.id, action))[-PUT_OFF:])
     if isinstance(found, approval.Approved):
         known = replace(known, signed=(found.signer, found.overrides))
     else:

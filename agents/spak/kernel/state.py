@@ -21,6 +21,8 @@ from spak.policy.history import state as history
 from spak.policy.history.state import History
 from spak.program import Budgets
 
+PUT_OFF = 64
+
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
 Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve", "sealed"]
 EffectClass = Literal["pure", "costly", "effect", "ask"]
@@ -144,6 +146,9 @@ class Executive:
     """The GOAL of the current task with its variables filled in, where it reads any."""
     history: History = field(default=History())
     """What the policy's folds keep of the run (spak.policy.history); bounded."""
+    put_off: tuple[tuple[str, str], ...] = ()
+    """Permits that asked for an approval and were denied before a person answered, each with the hash of its
+    action (spak.policy.approval); the newest PUT_OFF."""
     moves: tuple[str, int] = ("", 0)
     """The last action that the law derived, and how many of its moves followed a failure."""
 

@@ -49,7 +49,12 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
 def expects(state: State, proposal: Record) -> bool:
     """Whether a proposal answers the pending effect, in the kind that such an effect is answered with."""
     pending = state.r6
-    if pending is None or not isinstance(proposal.body, Mapping) or proposal.body.get("of") != pending.id:
+    if pending is None or not isinstance(proposal.body, Mapping):
+        return False
+    of = proposal.body.get("of")
+    if pending.act == "approve" and proposal.kind == Kind.APPROVAL:
+        return of == pending.id or any(of == permit for permit, _ in state.r7.put_off)
+    if of != pending.id:
         return False
     if proposal.kind == Kind.PLAN:
         return pending.act == "plan"
@@ -57,9 +62,7 @@ def expects(state: State, proposal: Record) -> bool:
         return pending.cls == "ask" and not pending.counted
     if pending.act == "observe":
         return proposal.kind == Kind.OBSERVE
-    if pending.act == "approve":
-        return proposal.kind == Kind.APPROVAL
-    return proposal.kind == Kind.ACT
+    return proposal.kind == Kind.ACT and pending.act != "approve"
 
 
 def _begin(turn: Turn, genesis: Mapping[str, Any]) -> Move:

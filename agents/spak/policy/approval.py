@@ -7,6 +7,7 @@ Ed25519 signs and verifies the same on every machine, and nothing here asks for 
 action: whoever asked derives that with the facts of an Approved.
 
     {"of", "decision": "approve" | "deny", "signer", "expires": ms, "run", "signature"}
+    {"of", "decision": "later"}
 
 The signature is over the canonical bytes of `message`. It binds the action (its tool and its rendered
 arguments), the permit that asks (`of`, which no other permit of any run shares, so that an answer counts
@@ -17,7 +18,7 @@ the keys themselves (`key_id`). Source: seed 004 part two, section 10.2; DESIGN.
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,9 @@ VERSION = 1
 
 APPROVE = "approve"
 DENY = "deny"
+LATER = "later"
+"""Nobody has answered yet, and whoever proposed the action goes on without it: a denial, which nobody signs.
+The answer may come afterwards, and counts for the next proposal of the same action."""
 APPROVER = "approver"
 """The role whose yes is a `signed_approval`."""
 ADMIN = "admin"
@@ -105,23 +109,39 @@ def make(
 
 
 def verify(
-    body: Any, *, keys: Sequence[Mapping[str, Any]], action: str, of: str, run: str, step: str, at: int
+    body: Any,
+    *,
+    keys: Sequence[Mapping[str, Any]],
+    action: str,
+    of: str,
+    run: str,
+    step: str,
+    at: int,
+    earlier: Collection[str] = (),
 ) -> Approved | Rejected:
     """Whether this is a good yes to this action, now. Never raises, whatever the body or the keys are.
 
     `keys` are the approvers of genesis, `{"id", "name", "public", "roles"}`; `at` is the clock of the record
-    that carries the approval. Codes: policy.approval_malformed, _run, _key, _signature, _expired, _denied.
+    that carries the approval; `earlier` are permits that asked about the same action before and were put off.
+    Codes: policy.approval_malformed, _run, _key, _signature, _expired, _denied, _later.
     """
+    if body == {"of": of, "decision": LATER}:
+        return Rejected("policy.approval_later", "a person was asked, and has not answered yet")
     wrong = _misshapen(body)
     if wrong:
         return Rejected("policy.approval_malformed", wrong)
-    if body["run"] != run or body["of"] != of:
+    if body["run"] != run or body["of"] not in (of, *earlier):
         return Rejected("policy.approval_run", "it answers another run or another question")
     key = _approver(keys, body["signer"])
     if key is None:
         return Rejected("policy.approval_key", "its signer is no approver of this run")
     signed = message(
-        action=action, decision=body["decision"], expires=body["expires"], of=of, run=run, step=step
+        action=action,
+        decision=body["decision"],
+        expires=body["expires"],
+        of=body["of"],
+        run=run,
+        step=step,
     )
     if not is_signed(key["public"], body["signature"], signed):
         return Rejected("policy.approval_signature", "its signature does not fit this action and this key")

@@ -1,5 +1,5 @@
-"""What an agent behind the guard proposes: `contained`, its changes of its own copy, `model_request`, and
-`witnessed`, where only hooks say what it does.
+"""What an agent behind the guard proposes besides calls of our tools: `contained`, its changes of its own
+copy, `model_request`, `ask_person`, and `witnessed`, where only hooks say what it does.
 
 Takes a call as every tool does. The work is the guard's (spak.guard), which puts its own in their places for
 a session; without one they are refused.
@@ -18,6 +18,8 @@ MOST_ACTIONS = 20_000
 """Characters of what a hook asked about that are kept."""
 MOST_REQUEST = 32 << 20
 """Characters of a request to a model."""
+
+MOST_QUESTION = 4000
 
 
 class Contained:
@@ -70,6 +72,25 @@ class ModelRequest:
         sandboxed=False,
         writes=False,
         arguments={"provider": "text", "path": "text", "model": "text", "request": "text"},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+class AskPerson:
+    """The tool `ask_person`."""
+
+    entry = ToolEntry(
+        name="ask_person",
+        version=1,
+        summary="Asks the person whose agent it is, and gives the answer.",
+        schema=parts.members(["question"], question=parts.text("What to ask.", MOST_QUESTION)),
+        effect="costly",
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+        arguments={"question": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

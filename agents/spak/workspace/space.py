@@ -355,6 +355,16 @@ class Workspace:
         finally:
             self._store.sources = sources
 
+    def hold(self, root: str) -> list[str]:
+        """Within a step: make the folder hold a root that the store knows; gives the paths that change.
+
+        Raises: RunError `workspace.object` where it does not."""
+        base = self._must_be_open("hold")
+        with self._held("taking changes back") as fd:
+            wanted = load(self._store, root)
+            Applier(self._disk, self._store, self._scanner, exact=False).apply(fd, wanted, self._skip)
+            return differences(base, wanted)
+
     def draw_on(self, blobs: Blobs) -> None:
         """What the store lacks is read from there, where `push` of another host has put it."""
         self._store.sources = (*self._store.sources, Pushed(blobs))

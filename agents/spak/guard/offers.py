@@ -1,0 +1,57 @@
+"""Our tools for an agent, as MCP lists and calls them: each call is a proposal of the session's run.
+
+Takes a session; gives what a call came to, and of one that was not permitted why, by which rule, and what
+would make it allowed. It knows nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spak.errors import UserError
+from spak.guard.session import Proposal, Session
+from spak.mcp.sdk_server import Offered, Said
+from spak.runner.blobs import expand
+
+NOT_OFFERED = frozenset({"contained", "model_request", "tunnel", "witnessed"})
+"""What the guard proposes itself."""
+TASK = "session"
+
+
+class Tools:
+    """Of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        rules = session.run.rules
+        self._entries = {
+            name: rules.catalog.tools[name]
+            for name in rules.program.tasks[TASK].tools
+            if name not in NOT_OFFERED
+        }
+
+    def tools(self) -> Sequence[Offered]:
+        """Every tool of the task but the guard's own."""
+        return [
+            Offered(name, entry.summary, entry.schema, reads=entry.effect == "pure")
+            for name, entry in self._entries.items()
+        ]
+
+    def call(self, name: str, args: Mapping[str, Any]) -> Said:
+        """Propose it, and say what became of it."""
+        if name not in self._entries:
+            return Said(f"there is no tool {name!a}; there are {', '.join(self._entries)}", failed=True)
+        try:
+            return self._said(self._session.call(name, args))
+        except UserError as error:
+            return Said(f"{error.message} [{error.code}]", failed=True, data={"code": error.code})
+
+    def _said(self, made: Proposal) -> Said:
+        about = {"run": self._session.run.ledger.run, "verdict": made.verdict}
+        if made.said:
+            return Said(made.said, failed=True, data={**about, "code": made.code})
+        text = str(expand(made.act.get("out", ""), self._session.run.ledger.blobs))
+        code = made.act.get("exit", 0)
+        text += f"exit {code}\n" if code and made.tool == "run" else ""
+        return Said(text, failed=code != 0, data={**about, "exit": code})
