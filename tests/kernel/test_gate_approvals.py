@@ -168,3 +168,15 @@ def law(drawn: list[tuple[str, list[str]]]) -> str:
             anchor = [] if any("Action" in part and "!" not in part for part in parts) else ["act(Action, _)"]
             lines.append(f"{head}(Action) :- {', '.join([*anchor, *parts])}.")
     return "\n".join(dict.fromkeys(lines))
+
+
+def test_one_that_is_put_off_is_denied_and_remembered_for_its_action() -> None:
+    made = asking()
+    wait = made.state.r6
+    assert wait is not None
+    made.feed(Kind.APPROVAL, {"of": "another", "decision": approval.LATER})
+    assert made.state.r6 == wait, "it names no permit that asked"
+    made.feed(Kind.APPROVAL, {"of": wait.id, "decision": approval.LATER})
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.approval_later",)
+    action = approval.action_hash(wait.name, wait.args["args"])
+    assert made.state.r7.put_off == ((wait.id, action),)

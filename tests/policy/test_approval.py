@@ -187,3 +187,14 @@ def test_keys_and_signatures_are_written_in_one_way(size: int) -> None:
     if text[-1:] and size % 3:
         last = chr(ord(text[-1]) + 1)
         assert approval.decoded(text[:-1] + last, size) is None
+
+
+def test_an_answer_to_an_earlier_permit_of_the_action_counts_where_that_one_was_put_off() -> None:
+    later = {"of": ASKED["of"], "decision": approval.LATER}
+    assert code(judged(later)) == "policy.approval_later"
+    assert code(judged({**later, "of": "P" * 43})) == "policy.approval_malformed"
+    assert code(judged(GOOD, of="P" * 43)) == "policy.approval_run"
+    assert judged(GOOD, of="P" * 43, earlier=["O" * 43]) == Approved("alice", (APPROVER,))
+    forged = {**GOOD, "of": "P" * 43}
+    assert code(judged(forged, of="P" * 43, earlier=["O" * 43])) == "policy.approval_signature"
+    assert code(judged(GOOD, of="P" * 43, earlier=["O" * 43], at=2000)) == "policy.approval_expired"

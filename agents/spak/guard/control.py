@@ -17,7 +17,7 @@ from typing import Any
 
 from spak.errors import RunError, UserError
 
-NAME = "guard.sock"
+NAME = "guard-socket"
 PATIENCE_S, LONGEST_S = 30.0, 900.0
 """Seconds for a line; and for what is done when the answer of a model that is under way has ended."""
 LONGEST = 1 << 20

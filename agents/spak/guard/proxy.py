@@ -97,6 +97,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "codex": (
         *("-c", 'mcp_servers.spak.url="http://127.0.0.1:{spak-port}/mcp"'),
+        *("-c", "mcp_servers.spak.required=true", "-c", "mcp_servers.spak.tool_timeout_sec=3600"),
         *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
         *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
         *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),

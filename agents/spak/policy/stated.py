@@ -152,6 +152,7 @@ STATED: Mapping[str, frozenset[str]] = {
             "/contained",
             "/model_request",
             "/witnessed",
+            "/ask_person",
         ),
         OF_ENTRY,
     ),
