@@ -203,6 +203,8 @@ ROWS = (
     writes("start", EDITOR, "start", SPEC, {}, answers=(201,)),
     reads("runs", listed=True),
     writes("import", EDITOR, "start", ("team",), answers=(400,), kind="application/x-ndjson"),
+    reads("law"),
+    writes("guarded", EDITOR, "start", ("team",), kind="application/x-ndjson", answers=(409,)),
     reads("run", RUN),
     reads("records", RUN),
     reads("live", RUN),

@@ -22,6 +22,7 @@ from spak.cli import common
 from spak.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from spak.cli.guard_server import Link, Reporting
     from spak.cli.session import Session as Held
     from spak.config import Settings
     from spak.guard.inside import Agent
@@ -40,6 +41,7 @@ VERBS: dict[str, str] = {
     "answer": "spak.cli.guard_people:answer_command",
     "back": "spak.cli.guard_people:back_command",
     "hooks": "spak.cli.guard_hooks",
+    "report": "spak.cli.guard_report",
 }
 """Verb of `spak guard` to the module with its `command`, or another name in it."""
 
@@ -90,6 +92,8 @@ def command(**_: object) -> None:
     "--wait", type=click.FloatRange(0, 3600), default=20, show_default=True, metavar="S",
     help="Seconds that a call of the agent waits for a person, before it is told to go on meanwhile.",
 )  # fmt: skip
+@click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
+@click.option("--team", default="", metavar="TEAM", help="With --server: its team.")
 @common.runs_option
 @common.json_option
 @click.argument("argv", nargs=-1, required=True, metavar="-- AGENT [ARGS]...")
@@ -97,13 +101,31 @@ def session_command(
     folder: Path,
     binds: tuple[Path, ...],
     wait: float,
+    server: str | None,
+    team: str,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
 ) -> int:
     """The session itself."""
+    from spak.cli.guard_server import linked
+
+    with linked(server, team) as link:
+        return _session(link, folder, binds, wait, runs_dir, as_json, argv)
+
+
+def _session(
+    link: Link | None,
+    folder: Path,
+    binds: tuple[Path, ...],
+    wait: float,
+    runs_dir: Path | None,
+    as_json: bool,
+    argv: tuple[str, ...],
+) -> int:
     from spak import config, data
     from spak.cli import session
+    from spak.cli.guard_server import reporting
     from spak.guard import inside
     from spak.guard.proxy import upstreams
 
@@ -113,16 +135,18 @@ def session_command(
     inside.found(argv[0])
     held = session.begin(
         data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
-        labels={"agent": Path(argv[0]).name},
+        labels={"agent": Path(argv[0]).name}, law=link.law if link else None,
+        approvers=link.approvers if link else (),
     )  # fmt: skip
     name = held.run.ledger.run
     try:
         if held.copied is not None:
             common.say(f"spak: {held.copied.line}")
         common.say(f"spak: run {name}; every action of the agent is contained: its copy, taken back or kept")
-        code = _guarded(held, argv, binds, wait, chosen, models, as_json)
-        held.run.cancel()  # what was stopped is over: its agent is gone
-        seen = held.save()
+        with reporting(link, held, quiet=_terminal(as_json)) as reports:
+            code = _guarded(held, argv, binds, wait, chosen, models, as_json, reports)
+            held.run.cancel()  # what was stopped is over: its agent is gone
+            seen = held.save()
     finally:
         held.close()
     if as_json:
@@ -142,6 +166,7 @@ def _guarded(
     chosen: Settings,
     models: Mapping[Provider, Upstream],
     as_json: bool,
+    reports: Reporting,
 ) -> int:
     """The session from the copy to the agent's end; gives its exit code."""
     from spak.cli import session
@@ -165,7 +190,7 @@ def _guarded(
     secrets = SecretGuard(host, copy, run.rules.r3)
     secrets.look(fresh=True)
     Repositories(copy, run.rules, lambda: secrets).before_job()
-    made = Session(run, copy)
+    made = reports.session = Session(run, copy)
     made.patience = wait
     made.begin()
     limits = replace(
@@ -173,7 +198,7 @@ def _guarded(
         memory_bytes=max(chosen.limits.memory_bytes, inside.LEAST_MEMORY), file_bytes=1024 * MIB,
         quota=copy.quota,
     )  # fmt: skip
-    terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    terminal = _terminal(as_json)
     launcher = secrets.launcher()
     assert launcher is not None  # the spec asks for a sandbox
     agent = inside.start(
@@ -203,6 +228,11 @@ def _guarded(
         agent.close()
         watch.join()
     return code[0] if code else 1
+
+
+def _terminal(as_json: bool) -> bool:
+    """Whether the agent gets a terminal of its own."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not as_json
 
 
 def _watch(agent: Agent, session: Session, code: list[int]) -> None:

@@ -37,6 +37,7 @@ from spak.ledger.private import open_file
 from spak.llm import Chooser, redactor
 from spak.llm.recorded import Recorded
 from spak.own import own
+from spak.policy.law import Law
 from spak.program import Mode
 from spak.records import Record
 from spak.repository import begun, past
@@ -160,12 +161,15 @@ def begin(
     sealed: Path | None = None,
     history: Path | None = None,
     guards: Sequence[str] = (),
+    law: Law | None = None,
+    approvers: Sequence[Mapping[str, Any]] = (),
 ) -> Session:
-    """Start a run of a spec file. Everything that is named is checked before the first record.
-    `recorded` names a run whose answers are given again; `labels` are for people, in the first record;
-    `prior` has the searches of an earlier run by task; `sealed` is the folder of the case whose sealed checks
-    judge what the run made, `history` that of frozen commits (spak.repository.past); `guards` are
-    shipped ones that the law asks for whatever the spec says.
+    """Start a run of a spec file. Everything that is named is checked before the first record. `recorded`
+    names a run whose answers are given again; `labels` are for people, in the first record; `prior` has the
+    searches of an earlier run by task; `sealed` is the folder of the case whose sealed checks judge what the
+    run made, `history` that of frozen commits (spak.repository.past); `guards` are shipped ones that the law
+    asks for whatever the spec says. `law` is in the place of the configured one, and `approvers` are besides
+    those that are configured.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -186,7 +190,8 @@ def begin(
             prior=prior,
             sealed=None if sealed is None else checks_of(sealed, source),
             own=own(config.settings()),
-            law=config.law().guarded(guards),
+            approvers=[*config.settings().approvers, *approvers],
+            law=(config.law() if law is None else law).guarded(guards),
         )
         if source is not None:
             begin_.marked(made, source)

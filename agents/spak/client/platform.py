@@ -100,6 +100,23 @@ class Platform:
         )  # fmt: skip
         return str(answer.get("hash", ""))
 
+    def law(self, team: str) -> dict[str, Any]:
+        """What a new run of the team is under: `operator` and `team` texts, and `approvers`."""
+        return self._connection.ask("GET", f"teams/{quote(team, safe='')}/law/")
+
+    def report(self, team: str, run: str, lines: IO[bytes]) -> dict[str, Any]:
+        """Report records of a guarded session (spak.client.reports); how many are there, and what was asked.
+
+        Raises: UnavailableError `client.reply`."""
+        found = self._connection.ask(
+            "POST", f"teams/{quote(team, safe='')}/guarded/", content=lines, params={"session": run},
+            headers={"Content-Type": "application/x-ndjson"},
+        )  # fmt: skip
+        asked = found.get("asked")
+        if type(found.get("records")) is not int or not isinstance(asked, list) or "html_url" not in found:
+            raise unusable("no answer to a report")
+        return found
+
     def start(
         self, team: str, spec: str, *, version: int | None = None, tag: str | None = None,
         files: str | None = None, inputs: Mapping[str, str] | None = None, labels: Sequence[str] = (),

@@ -14,7 +14,7 @@ from typing import Any
 def used(answer: bytes) -> tuple[str, dict[str, int]]:
     """The model, and tokens by kind (`input` with what came from a cache or went to it, `output`)."""
     model, usage = "", dict[str, int]()
-    for value in _values(answer):
+    for value in values(answer):
         for part in (value, value.get("message"), value.get("response")):
             if not isinstance(part, Mapping):
                 continue
@@ -25,7 +25,7 @@ def used(answer: bytes) -> tuple[str, dict[str, int]]:
     return model, usage
 
 
-def _values(answer: bytes) -> Iterator[Mapping[str, Any]]:
+def values(answer: bytes) -> Iterator[Mapping[str, Any]]:
     """The JSON objects of an event stream, or the one that the answer is."""
     lines = [line[5:] for line in answer.splitlines() if line.startswith(b"data:")]
     for text in lines or [answer]:

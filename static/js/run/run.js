@@ -127,7 +127,7 @@ class RunPage {
 
   tick() {  // what changes without a record: the place in a queue, and how long a step has taken
     if (this.run.state === "queued") this.header.renew();
-    if (this.run.state === "running" && this.pane.tab === "timeline") this.pane.refresh();
+    if (["running", "waiting"].includes(this.run.state) && ["timeline", "session"].includes(this.pane.tab)) this.pane.refresh();
   }
 
   // ---- what somebody does

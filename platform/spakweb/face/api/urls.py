@@ -7,6 +7,7 @@ from spakweb.face.api.operations import patterns
 from spakweb.face.api.views import (  # noqa: F401  they enter their operations
     campaigns,
     folders,
+    guarded,
     incoming,
     oidc,
     places,

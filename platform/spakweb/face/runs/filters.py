@@ -21,8 +21,8 @@ from spakweb.ground import clock
 from spakweb.ground.errors import Refused
 from spakweb.ground.text import as_number
 from spakweb.ground.unsafe_text import visible
-from spakweb.store.jobs.leases import free
-from spakweb.store.runs.models import Run, RunRecord, State
+from spakweb.store.jobs.leases import free, silent_since
+from spakweb.store.runs.models import GOES_ON, Run, RunRecord, State
 
 PAGE = 100
 MOST_TEXT = 100
@@ -42,6 +42,8 @@ class RunFilter:
     """What is left of those that were deleted, and no others."""
     trials: str = ""
     """"1" for runs of experiments and campaigns alone, "0" for all others; empty: as `apart` says."""
+    guarded: str = ""
+    """"1" for guarded sessions alone, "0" for all other runs."""
 
     @classmethod
     def of(cls, query: QueryDict) -> RunFilter:
@@ -55,7 +57,7 @@ class RunFilter:
             word(query.get("q", "")),
             query.get("mine") == "1",
             query.get("deleted") == "1",
-            query["trials"] if query.get("trials") in ("0", "1") else "",
+            *(query[name] if query.get(name) in ("0", "1") else "" for name in ("trials", "guarded")),
         )
 
     @classmethod
@@ -66,13 +68,14 @@ class RunFilter:
         texts = {"spec": query.get("spec", ""), "label": query.get("label", ""), "text": query.get("q", "")}
         found = replace(cls.of(query), **texts)
         empty = {
-            (name, "") for name in ("state", "spec", "version", "label", "q", "trials", "mine", "deleted")
+            (name, "")
+            for name in ("state", "spec", "version", "label", "q", "trials", "guarded", "mine", "deleted")
         }
         given = {(key, value) for key, value in query.items() if key not in but} - empty
         if odd := sorted(key for key, _ in given - set(parse_qsl(found.query))):
             raise Refused(
                 "web.run_filter", f"The filters cannot be used: {', '.join(odd)[:100]}.",
-                "They are state, spec, version, label, q, trials=0 or 1, mine=1 and deleted=1.",
+                "They are state, spec, version, label, q, trials and guarded=0 or 1, mine=1 and deleted=1.",
             )  # fmt: skip
         return found
 
@@ -83,6 +86,8 @@ class RunFilter:
             rows = rows.exclude(trial="")
         elif self.trials == "0" or apart:
             rows = rows.filter(trial="")
+        if self.guarded:
+            rows = rows.filter(agent="") if self.guarded == "0" else rows.exclude(agent="")
         if self.state:
             rows = rows.filter(_shown_in(self.state))
         if self.spec:
@@ -99,7 +104,7 @@ class RunFilter:
     def query(self) -> str:
         """The filter as an address has it."""
         found = {"state": self.state, "spec": self.spec, "version": self.version, "label": self.label}
-        found |= {"q": self.text, "trials": self.trials}
+        found |= {"q": self.text, "trials": self.trials, "guarded": self.guarded}
         shown = [(key, value) for key, value in found.items() if value]
         flags = [(name, "1") for name in ("mine", "deleted") if getattr(self, name)]
         return urlencode(shown + flags)
@@ -224,15 +229,23 @@ def word(text: str) -> str:
 
 
 def _shown_in(state: str) -> Q:
-    """Runs that are shown in a state: what nobody holds does not run, but is queued."""
-    gone = Q(state=State.RUNNING) & free(clock.now())
+    """Runs that are shown in a state: what nobody holds does not run, but is queued, and a guarded session
+    that reports no more is paused."""
+    now = clock.now()
+    gone = Q(state=State.RUNNING, agent="") & free(now)
+    silent = Q(state__in=GOES_ON, heard_at__lt=silent_since(now))
     match state:
         case State.RUNNING:
-            return Q(state=State.RUNNING) & ~gone
+            return Q(state=State.RUNNING) & ~gone & ~silent
+        case State.WAITING:
+            return Q(state=State.WAITING) & ~silent
+        case State.PAUSED:
+            return Q(state=State.PAUSED) | silent
         case State.QUEUED:
             return Q(state=State.QUEUED) | gone
         case State.SUCCEEDED:
             checked = Q(summary__checks__isnull=True) | Q(summary__checks__gt=0)
+            checked |= ~Q(agent="")
             return Q(state=State.SUCCEEDED, summary__by_own_tests__0__isnull=True) & checked
         case "unchecked":
             return _UNCHECKED
@@ -242,7 +255,7 @@ def _shown_in(state: str) -> Q:
             return Q(state=state)
 
 
-_UNCHECKED = Q(state=State.SUCCEEDED, summary__checks=0)
+_UNCHECKED = Q(state=State.SUCCEEDED, summary__checks=0, agent="")
 
 
 def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:

@@ -22,7 +22,7 @@ def filled(team: Team, rows: Iterable[Run]) -> list[Run]:
     now, found = clock.now(), list(rows)
     for run in found:
         summary = run.summary or {}
-        run.state = standing(run.state, run.holder, run.lease_until, now)
+        run.state = standing(run.state, run.holder, run.lease_until, now, run.heard_at)
         run.tokens_used = tokens_used(summary)
         run.elapsed = times.whole(run, now)
         run.line = sparkline((summary.get("metric") or {}).get("values") or [], 96, 22)

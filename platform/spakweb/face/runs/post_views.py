@@ -27,7 +27,7 @@ from spakweb.ground.text import plural
 from spakweb.store.ledger import export
 from spakweb.store.runs.models import Run
 from spakweb.store.specs import reach
-from spakweb.work.runs import actions, answering, start_inputs
+from spakweb.work.runs import actions, answering, guarded, start_inputs
 from spakweb.work.sources import mending
 
 MOST_AT_ONCE = 200
@@ -126,6 +126,18 @@ def _refused_page(
         return show_run(request, now, why.status, typed, edits, why)
     messages.error(request, f"{why.message} {why.hint}".strip())
     return show_run(request, now, why.status, typed, edits)
+
+
+@require_POST
+def take_back(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Ask the guard of a session to take its copy back to before a transaction."""
+    found = find_run(request, team, run)
+    try:
+        guarded.take_back(request.user, found, request.POST.get("seq", ""))
+    except Refused as why:
+        return _refused_page(request, found, why)
+    messages.success(request, "Its guard takes the changes back as soon as it hears of it.")
+    return redirect(run_parts.address(found))
 
 
 @require_POST

@@ -11,18 +11,20 @@ import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from spak.costs import cost_of
 from spak.costs.run_cost import NANOUSD, TOKENS
 from spak.datalog.explain import Proof
-from spak.errors import UserError
+from spak.errors import RunError, UserError
 from spak.kernel.replay import Replay
 from spak.ports import Blobs
 from spak.records import Authority, Kind, Record, decode
 from spak.runner.blobs import expand, prompt_of
 from spak.runner.views.run_json import outline
 from spak.secrets import which
+from spak.workspace.parted import Entry, differing
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 from spakweb.face.runs.prompts import Piece, pieces
@@ -276,6 +278,8 @@ def workspace_change(run: Run, record: Record) -> list[Part]:
 
 def changed_files(run: Run, before: str, now: str) -> list[Part]:
     """Diffs between two roots of the run's workspace, from its store; none when the store is elsewhere."""
+    if run.agent:
+        return sent_files(run, before, now)
     try:
         store = store_of(run)
         if not (store.knows(before) and store.knows(now)):
@@ -297,6 +301,34 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
         return found
     except (UserError, OSError, ValueError) as error:
         return [Part("Workspace", "text", f"The workspace's store cannot be read: {error}")]
+
+
+def sent_files(run: Run, before: str, now: str) -> list[Part]:
+    """The same of a guarded session, whose guard sends what changed and nothing else of its folder."""
+    store, found = store_of(run), list[Part]()
+    try:
+        for path, *entries in islice(differing(store.read, before, now), FILES):
+            word = "new file" if entries[0] is None else "deleted" if entries[1] is None else "changed"
+            try:
+                texts = [_entry(store, path, one) for one in entries]
+            except UserError:
+                said = "Its contents are not here: too large, or with a value of a secret."
+                found.append(Part(f"{reveal(path)}: {word}", "text", said))
+            else:
+                found.append(changed_text(reveal(path), *texts))
+    except UserError:
+        pass  # what it changed is in its arguments, and nothing more came
+    return found
+
+
+def _entry(store: Store, path: str, one: Entry | None) -> str | None:
+    """The text of a file that was sent, where a link leads. Raises: UserError where it was not sent."""
+    if one is None:
+        return None
+    data = store.read(one.digest)
+    if which.secret(path) or which.finds(path, data):
+        raise RunError("workspace.object", "a file of secrets")
+    return BINARY if b"\0" in data else data.decode("utf-8", "replace")
 
 
 def _read(store: Store, node: Any) -> bytes:

@@ -29,6 +29,7 @@ from spak.runner.views import causes, own_tests, repairs
 from spakweb.face.fleet.show import why_waits
 from spakweb.face.runs import backends, prompts, record_parts, times, workspace
 from spakweb.face.runs.filters import PAGE, RecordFilter
+from spakweb.face.runs.guarded import session
 from spakweb.face.runs.start_files import GIT
 from spakweb.ground import access, clock
 from spakweb.ground.audit.models import Event
@@ -164,6 +165,8 @@ def _best(metrics: dict[str, Any]) -> str:
 
 def outcome(run: Run) -> str:
     """How it stands, in a sentence."""
+    if run.agent and (said := session.outcome(run)):
+        return said
     if run.only_shown and not run.ended:
         return f"Imported up to here. It does not continue on this platform: {run.only_shown}."
     refusal = (run.summary or {}).get("refusal") or {}
@@ -450,7 +453,8 @@ def rights(user: Any, run: Run) -> dict[str, bool]:
         "may_delete": run.deletable and access.can(user, "run.delete", run),
         "may_answer": steered and access.can(user, "run.answer", run),
         "may_control": steered and access.can(user, "run.control", run),
-        "may_approve": steered and access.can(user, "run.approve", run),
+        "may_approve": (steered or bool(run.agent)) and access.can(user, "run.approve", run),
+        "may_take_back": session.goes_on(run) and bool(run.agent) and access.can(user, "run.control", run),
         "may_start": steered and access.can(user, "run.start", run),
     }
 

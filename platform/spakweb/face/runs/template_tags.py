@@ -31,6 +31,12 @@ def state(name: str, more: str = "") -> SafeString:
     )
 
 
+@register.filter
+def glyph(name: str) -> SafeString:
+    """The glyph of a state; its word stands beside it."""
+    return mark_safe(words.glyph(name))
+
+
 @register.simple_tag
 def run_state(run: Run) -> SafeString:
     """The pill of a run; `data-state` has its state as programs read it."""

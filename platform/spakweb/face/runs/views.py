@@ -33,6 +33,7 @@ from spakweb.face.runs import (
 )
 from spakweb.face.runs.dashboards import usual_time
 from spakweb.face.runs.filters import RecordFilter, RunFilter, clean
+from spakweb.face.runs.guarded import session
 from spakweb.face.runs.list_rows import filled
 from spakweb.face.specs.views import find_spec, named_version
 from spakweb.face.streams.summaries import standing
@@ -81,7 +82,7 @@ def find_any(request: HttpRequest, team: str, run: str, action: str = "run.view"
 
 def honest(run: Run) -> Run:
     """The run with the state it is in now, also where its runner died."""
-    run.state = standing(run.state, run.holder, run.lease_until, clock.now())
+    run.state = standing(run.state, run.holder, run.lease_until, clock.now(), run.heard_at)
     return run
 
 
@@ -136,7 +137,8 @@ def show_run(
 ) -> HttpResponse:
     """The page; with what was typed and edited when it was not taken."""
     tab = request.GET.get("tab", "")
-    context = around(request, found, tab if tab in run_parts.TABS else "timeline", edits)
+    tabs = session.TABS if found.agent else run_parts.TABS
+    context = around(request, found, tab if tab in tabs else next(iter(tabs)), edits)
     if request.htmx and request.htmx.target == "edits":
         return render(request, "runs/_edits.html", context)
     context |= pane(request, found, context["tab"])
@@ -167,11 +169,12 @@ def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, 
         "section": "runs",
         "run": run,
         "tab": tab,
-        "tabs": run_parts.TABS,
+        "tabs": session.TABS if run.agent else run_parts.TABS,
         **head,
         **(answering.asked_for(run, asked, _open(request, run, asked, edits)) if asked else {}),
         "checking": checks.going(run),
         **run_parts.rights(request.user, run),
+        "own_id": session.own_id(run),
         "retry": fork_points.points(run) if run.ended else [],
         "usual": usual_time(run.version.spec) if run.version and not run.ended else None,
     }
@@ -193,6 +196,8 @@ def _open(
 def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
     """What the chosen tab shows."""
     match tab:
+        case "session":
+            return session.pane(run, as_number(request.GET.get("before", "")))
         case "records":
             shown = run_parts.records_page(run, RecordFilter.of(request.GET))
             return shown | _record(run, request.GET.get("seq", ""))

@@ -13,10 +13,10 @@ from typing import Any
 
 from spak.records import Record
 from spakweb.ground.unsafe_text import reveal
-from spakweb.store.jobs.leases import is_held
+from spakweb.store.jobs.leases import is_held, silent_since
 from spakweb.store.ledger.projection import tokens_used
 from spakweb.store.ledger.storage import FULL, no_room
-from spakweb.store.runs.models import TRIES, State
+from spakweb.store.runs.models import GOES_ON, TRIES, State
 from spakweb.store.runs.words import sentence
 
 HEADER = (
@@ -40,6 +40,8 @@ HEADER = (
         "summary__waiting__id",
         "summary__checks",
         "summary__by_own_tests",
+        "agent",
+        "heard_at",
     ),
 )
 """The columns that `header` reads, for `.values(*HEADER)`."""
@@ -59,15 +61,20 @@ def row(record: Record) -> dict[str, Any]:
     }
 
 
-def standing(state: str, holder: str, lease_until: datetime | None, now: datetime) -> str:
-    """The state as it may be shown: what nobody holds does not run."""
+def standing(
+    state: str, holder: str, lease_until: datetime | None, now: datetime, heard_at: datetime | None = None
+) -> str:
+    """The state as it may be shown: what nobody holds does not run, nor does a guarded session (`heard_at`)
+    that reports no more."""
+    if heard_at is not None:
+        return State.PAUSED if state in GOES_ON and heard_at < silent_since(now) else state
     held = is_held(holder, lease_until, now)
     return State.QUEUED if state == State.RUNNING and not held else state
 
 
 def header(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """A run as its header shows it, from `.values(*HEADER)`."""
-    state = standing(found["state"], found["holder"], found["lease_until"], now)
+    state = standing(found["state"], found["holder"], found["lease_until"], now, found["heard_at"])
     return {
         "key": found["key"],
         "state": str(state),
@@ -89,7 +96,7 @@ def header(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 def _checked(found: Mapping[str, Any]) -> bool | None:
     """Whether anything checked the result of a run that succeeded; None of others, and if unknown."""
-    checks = found["summary__checks"]
+    checks = None if found["agent"] else found["summary__checks"]
     return checks > 0 if found["state"] == State.SUCCEEDED and isinstance(checks, int) else None
 
 
@@ -100,6 +107,7 @@ def list_row(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "made_at": _moment(found["made_at"]),
         "labels": found["labels"],
         "trial": found["trial"],
+        "agent": found["agent"],
     }
     return {**header(found, now), **more}
 
@@ -115,6 +123,8 @@ def _why(state: str, found: Mapping[str, Any]) -> str:
         return "waiting for a worker" + (f" of {found['queue']}" if found["queue"] != "default" else "")
     if state == State.WAITING:
         return "waiting for an answer"
+    if state == State.PAUSED and found["agent"]:
+        return "its guard reports no more"
     if state == State.PAUSED and found["tries"] >= TRIES:
         return f"stopped after {found['tries']} errors: {found['reason']}"
     return "being stopped" if state == State.RUNNING and found["wanted"] else ""

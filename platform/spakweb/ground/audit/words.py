@@ -45,6 +45,8 @@ WORDS = {
     "run.deny": "Denied an action",
     "run.forked": "Forked a run",
     "run.imported": "Imported a run",
+    "run.guarded": "Began a guarded session",
+    "run.take_back": "Asked a guarded session to take changes back",
     "run.labelled": "Changed the labels of a run",
     "run.pause": "Paused a run",
     "run.resume": "Resumed a run",

@@ -22,6 +22,8 @@ MOST_LEASE = timedelta(seconds=4 * LEASE_S)
 """Further ahead no lease ends, though the clocks of two hosts differ by seconds."""
 MOST_PAUSE = timedelta(minutes=10)
 """The longest pause before a run is tried again."""
+SILENT = timedelta(minutes=2)
+"""After so long without a word from its guard a guarded session is shown as not heard of."""
 APART = timedelta(seconds=3)
 """By so much two processes may differ in what time it is for the database."""
 
@@ -51,6 +53,11 @@ def lapsed(now: datetime) -> Q:
 def is_held(holder: str, lease_until: datetime | None, now: datetime) -> bool:
     """The same of one row."""
     return bool(holder) and lease_until is not None and now <= lease_until <= now + MOST_LEASE
+
+
+def silent_since(now: datetime) -> datetime:
+    """A guarded session that was heard of last before this moment is shown as not heard of."""
+    return now - SILENT
 
 
 @contextmanager

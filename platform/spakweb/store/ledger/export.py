@@ -79,7 +79,7 @@ def as_jsonl(run: Run) -> Any:
     Raises: Refused `web.run_empty`, `web.run_damaged`.
     """
     begun(run)
-    if not run.ended:
+    if not run.ended and not run.agent:
         _keep_files(run)
     return attachment(_written(run, export), f"{run.key}.jsonl")
 
@@ -357,7 +357,7 @@ def _made(run: Run) -> Iterator[tuple[str, Any]]:
     now = ((run.summary or {}).get("registers") or {}).get("R3")
     first = RunRecord.objects.filter(run=run, seq=0).first()
     before = (decode(bytes(first.line)).body.get("rules") or {}).get("r3") if first else None
-    if not now or not before or now == before:
+    if not now or not before or now == before or run.agent:
         return
     store = store_of(run)
     if not (store.knows(before) and store.knows(now)):

@@ -61,7 +61,7 @@ class DatabaseIntake:
                 row.save(force_insert=True)
                 for at in range(0, len(self._lines), PAGE):
                     RunRecord.objects.bulk_create(
-                        _row_of(row.pk, line) for line in self._lines[at : at + PAGE]
+                        row_of(row.pk, line) for line in self._lines[at : at + PAGE]
                     )
                 RunBlob.objects.bulk_create(
                     RunBlob(run=row, digest=digest, size=size) for digest, size in self._blobs.items()
@@ -76,7 +76,8 @@ class DatabaseIntake:
         self._lines.clear()
 
 
-def _row_of(run: int, line: bytes) -> RunRecord:
+def row_of(run: int, line: bytes) -> RunRecord:
+    """The row of a record. Raises: LedgerError `ledger.import` for one that pages could not read."""
     record = decode(line)
     if not 0 <= record.at < YEAR_10000:
         raise LedgerError("ledger.import", f"record {record.seq}: its time is none", "export the run again")

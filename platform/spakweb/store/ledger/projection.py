@@ -201,7 +201,7 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
     row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
     if row.state == State.WAITING and not stop:  # a worker is at it: the backend is asked, no person
         row.state = State.RUNNING
-    if row.only_shown and row.state not in ENDED:
+    if row.only_shown and row.state not in ENDED and not row.agent:
         row.state = State.PAUSED
     row.task = without_nul(shown.task[:120])
     row.reason = without_nul(_reason(shown.refusal)[:200])
@@ -234,7 +234,13 @@ def rebuild(row: Run, records: Any) -> None:
         replay.feed(record)
         seen.feed(record)
     stop = "gone" if not _held(row) and row.state != State.PAUSED else "paused"
+    stop = guarded_stop(replay.state) if row.agent else stop
     save(row, seen, replay.state, stop, _question(row, replay))
+
+
+def guarded_stop(state: KernelState) -> str:
+    """How a guarded session stands that has not ended: it waits for an approval, or its agent works."""
+    return "waiting" if state.r6 is not None and state.r6.act == "approve" else ""
 
 
 def _question(row: Run, replay: Replay) -> Prompt | None:

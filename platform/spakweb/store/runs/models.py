@@ -45,6 +45,8 @@ SANDBOXES = ("", "docker", "gvisor")
 TRIES = 6
 """After so many unexpected errors in a row a run is paused until a person resumes it."""
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.REFUSED, State.CANCELLED})
+GOES_ON = frozenset({State.RUNNING, State.WAITING})
+"""States of a guarded session that has not ended."""
 
 
 DELETABLE = models.Q(state__in=sorted(ENDED)) | ~models.Q(only_shown="")
@@ -116,6 +118,11 @@ class Run(Due):
     """The queue of those of its effects that need a device: `gpu`, or `gpu.<model>`."""
     only_shown = models.CharField(max_length=200, blank=True)
     """Why an imported run does not go on here and cannot be forked; empty for all others."""
+    agent = models.CharField(max_length=60, blank=True, default="", db_default="")
+    """The agent of a guarded session, whose records come from the machine that guards it; such a run is only
+    shown. Empty for all others."""
+    heard_at = models.DateTimeField(null=True, blank=True)
+    """When the guard of a session was heard of last."""
     inputs = models.JSONField(default=dict, blank=True)
     files = models.ForeignKey(Upload, models.PROTECT, related_name="runs", null=True, blank=True)
     """What its workspace begins with; null: nothing, or what a shipped example works on."""
@@ -217,7 +224,9 @@ class Run(Due):
     @property
     def shown_state(self) -> str:
         """The state as people read it: a success that nothing checked is `unchecked`, one whose check needs
-        tests that the run changed `own-tests`."""
+        tests that the run changed `own-tests`, a guarded session that reports no more `unheard`."""
+        if self.agent:
+            return "unheard" if self.state == State.PAUSED else str(self.state)
         if self.own_tests:
             return "own-tests"
         return "unchecked" if self.unchecked else str(self.state)
@@ -311,13 +320,13 @@ class StoredFile(models.Model):
 
 
 class Command(models.Model):
-    """What a person asked of a run that only the holder of its lease can do."""
+    """What a person asked of a run that only the holder of its lease can do, or the guard of a session."""
 
     TEAM_PATH = "run__team"
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="commands")
     kind = models.CharField(
-        max_length=12, choices=[(word, word) for word in ("answer", "call", "approve", "deny")]
+        max_length=12, choices=[(word, word) for word in ("answer", "call", "approve", "deny", "take_back")]
     )
     body = models.JSONField(default=dict)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")

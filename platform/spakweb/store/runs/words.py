@@ -29,9 +29,11 @@ FINER = {
     "unchecked": "Completed, unchecked",
     "own-tests": "Succeeded, by its own tests",
     "allowed": "A step failed",
+    "unheard": "Not heard of",
 }
 """Shown in place of "Succeeded": of a run whose result nothing checked, or whose check fails without what the
-run changed of its tests, and of a task in which a step failed that was allowed to."""
+run changed of its tests, and of a task in which a step failed that was allowed to. The last one is in place
+of "Paused": of a guarded session whose guard reports no more."""
 MODES = {"stepwise": "step by step", "semi_auto": "semi-automatic", "full_auto": "automatic"}
 """How people read the modes."""
 REGISTERS = {
@@ -44,7 +46,11 @@ REGISTERS = {
     "R6": "pending effect",
     "R7": "executive",
 }
-NODES = {**dict.fromkeys(("succeeded", "unchecked", "own-tests"), NodeState.DONE.value), "": ""}
+NODES = {
+    **dict.fromkeys(("succeeded", "unchecked", "own-tests"), NodeState.DONE.value),
+    "unheard": "paused",
+    "": "",
+}
 """How the graph names a state, where it has another word."""
 LINE = 200
 

@@ -195,7 +195,8 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     `web.run_backend`, `web.trial_answer`.
     """
     access.require(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
-    _own(run)
+    if not (run.agent and kind in ("approve", "deny")):
+        _own(run)
     if run.trial:
         words = "No person answers the runs of an experiment or a campaign: they measure the spec alone."
         raise Refused("web.trial_answer", words, "Fork the run to go on with it by hand.", 409)
@@ -211,7 +212,8 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
             raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
         earlier = now.commands.filter(done_at=None, body__of=of).select_related("by").first()
         if earlier is not None:
-            if (earlier.kind, earlier.body, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
+            asked = {name: value for name, value in earlier.body.items() if name != "signed"}
+            if (earlier.kind, asked, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
                 return earlier
             raise _late(f"{earlier.by} was first and {CONTROL_WORDS[earlier.kind]}")
         waiting = (now.summary or {}).get("waiting") or {}
@@ -226,12 +228,19 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
             Run.objects.filter(pk=now.pk).update(backend=backend)
         command = Command.objects.create(run=now, kind=kind, body={**body, "of": of}, by=user)
         record(user, f"run.{kind}", run.key, run.team)
-        enqueue(now)
+        if now.agent:  # its guard asks what was decided
+            transaction.on_commit(partial(news.publish, now.key, now.count))
+        else:
+            enqueue(now)
     return command
 
 
 def _own(run: Run) -> None:
-    """Raises: Refused `web.run_shown` for an import that is not under the law of this platform."""
+    """Raises: Refused `web.run_shown` for an import that is not under the law of this platform, and for a
+    guarded session."""
+    if run.agent:
+        words = "A guarded session is advanced by its guard, where its agent works."
+        raise Refused("web.run_shown", words, "End it there: Ctrl-C.", 409)
     if run.only_shown:
         raise Refused(
             "web.run_shown", f"The run was imported and is only shown: {run.only_shown}.",

@@ -79,7 +79,10 @@ def files_of(run: Run) -> tuple[RunFile, ...]:
 
 
 def roots(run: Run) -> tuple[str, str]:
-    """The workspace that the run began with, and the one that it has now; empty where it has none yet."""
+    """The workspace that the run began with, and the one that it has now; empty where it has none yet, and of
+    a guarded session, whose files are where it runs."""
+    if run.agent:
+        return "", ""
     first = RunRecord.objects.filter(run=run, seq=0).first()
     begun = (decode(bytes(first.line)).body.get("rules") or {}).get("r3") if first else ""
     now = ((run.summary or {}).get("registers") or {}).get("R3")

@@ -312,6 +312,7 @@ class RunShape(Document):
     inputs = serializers.DictField()
     labels = serializers.ListField(child=serializers.CharField())
     trial = serializers.CharField(help_text="experiment or campaign, of a run of one; else empty.")
+    agent = serializers.CharField(help_text="The agent of a guarded session; else empty.")
     files = serializers.CharField(source="files__root", allow_null=True)
     source = BegunFrom(allow_null=True)
     made_at = Moment()

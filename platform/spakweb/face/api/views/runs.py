@@ -86,6 +86,7 @@ def find_run(request: Request, team: str, run: str, *, whole: bool = False) -> R
         *(Query(name, str) for name in ("spec", "label", "q")),
         Query("version", int),
         Query("trials", str, enum=["0", "1"]),
+        Query("guarded", str, enum=["0", "1"]),
         *(Query(name, str, enum=["1"]) for name in ("mine", "deleted")),
         Query("before", str, description="The id that the last page ended with."),
     ],
