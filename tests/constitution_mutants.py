@@ -20,10 +20,12 @@ EQUIVALENT = frozenset(
     [
         "network.mg: without condition 3: permitted(V0) :- tool(V0, /http_request), "
         'asks_url(V0, "https", V1, 443), allowed_host(V1), asks_method(V0, V2), reading_method(V2), '
-        "!odd_url(V0), !odd_header(V0), !sends_body(V0)."
+        "!odd_url(V0), !odd_header(V0), !sends_body(V0).",
+        "network.mg: without condition 3: permitted(V0) :- tool(V0, /tunnel), asks_url(V0, _, V1, 443), "
+        "allowed_host(V1), !odd_url(V0).",
     ]
 )
-"""Mutants that decide everything alike. Of this one guards.mg forbids what it would permit, a host that is
+"""Mutants that decide everything alike. Of these guards.mg forbids what they would permit, a host that is
 not named, unless a person has signed for it, and what is signed for is permitted by base.mg: the condition is
 held twice, so that neither file alone lets a strange host through."""
 

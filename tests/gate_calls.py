@@ -41,6 +41,8 @@ ORDINARY = [
     call("ask_person", question="Which of the two?"),
     call("model_request", provider="anthropic", path="/v1/messages", model="m", request="{}"),
     call("witnessed", agent="claude", event="asked", id="1", tool="Bash", verdict="allow", reason="r"),
+    call("tunnel", host="packages.example", port=443),
+    call("tunnel_closed", host="packages.example", port=443, sent=1, received=2, why="idle"),
     call("git_commit", message="Mend it", paths=["src/a.py"]),
     call("http_request", url="https://packages.example/simple/x/"),
     call("list_files", path="src", depth=2),
@@ -113,6 +115,15 @@ DENIED = [
     call("http_request", url="https://packages.example/x", headers={"Authorization": "secret://TOKEN"}),
     call("http_request", url="https://packages.example/x", headers={"Cookie": "a=b"}),
     call("http_request", url="https://packages.example/x", method="POST", body="ghp_" + "a1" * 18),
+    call("tunnel", host="packages.example", port=22),
+    call("tunnel", host="other.example", port=443),
+    call("tunnel", host="93.184.216.34", port=443),
+    call("tunnel", host="localhost", port=443),
+    call("tunnel", host="packages.example/x?", port=443),
+    call("tunnel", host="a@packages.example", port=443),
+    call("tunnel", host="PACKAGES.example", port=443),
+    call("tunnel", host="packages.example", port="443/x"),
+    call("tunnel", host=7, port=443),
     call("deploy", target="production"),
     call("Deploy-It", target="production"),
     call("", x=1),
@@ -175,6 +186,16 @@ SITUATIONS: list[tuple[Action, list[Fact]]] = [
             "cat /etc/passwd",
             "sed -f x y",
             "a 'b",
+        )
+    ),
+    *(
+        (call(tool, **args), [*HELD, fact("allowed_port", host, 5432), fact("allowed_host", "localhost")])
+        for host in ("db.example", "localhost")
+        for tool, args in (
+            ("tunnel", {"host": host, "port": 5432}),
+            ("tunnel", {"host": host, "port": 443}),
+            ("tunnel", {"host": "packages.example", "port": 22}),
+            ("http_request", {"url": f"https://{host}:5432/"}),
         )
     ),
     (call("read_file", path="a\0b"), [fact("signed_approval", ACTION, "ada")]),

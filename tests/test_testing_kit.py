@@ -46,6 +46,8 @@ ARGS: dict[str, dict[str, Any]] = {
     "references": {"symbol": "x"},
     "run": {"cmd": ["true"]},
     "search_code": {"pattern": "x = $A"},
+    "tunnel": {"host": "api.example.org", "port": 443},
+    "tunnel_closed": {"host": "api.example.org", "port": 443, "sent": 1, "received": 2, "why": "closed"},
     "write_file": {"path": "b.py", "content": "y = 1\n"},
 }
 OPTIONS: dict[str, dict[str, Any]] = {

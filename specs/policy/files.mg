@@ -38,6 +38,7 @@ permitted(Action) :- tool(Action, /recall).
 permitted(Action) :- tool(Action, /contained).
 permitted(Action) :- tool(Action, /model_request).
 permitted(Action) :- tool(Action, /ask_person).
+permitted(Action) :- tool(Action, /tunnel_closed).    # what is over is written down
 
 # What a hook was answered is only written down: what the agent does by itself is judged before the answer.
 permitted(Action) :- tool(Action, /witnessed).

@@ -133,8 +133,9 @@ forbidden(Action) :-
 # ---- Requests: a host that is not named is a violation whatever another rule permits, unless a person signs.
 
 security_violation(Action, Host) :-
-    asks_url(Action, _, Host, _),
-    !allowed_host(Host).
+    asks_url(Action, _, Host, Port),
+    !allowed_host(Host),
+    !allowed_port(Host, Port).
 
 forbidden(Action) :-
     security_violation(Action, _),

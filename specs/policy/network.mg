@@ -9,6 +9,7 @@ Decl host_address(Action, Address, Kind) bound [/name, /string, /name].
 Decl unresolved(Action, Host) bound [/name, /string].
 Decl reachable_kind(Kind) bound [/name].
 Decl allowed_host(Host) descr [open("team")] bound [/string].
+Decl allowed_port(Host, Port) descr [open("team")] bound [/string, /number].
 Decl reading_method(Method) bound [/string].
 Decl plain_header(Header) bound [/string].
 
@@ -40,6 +41,19 @@ permitted(Action) :-
     !sends_body(Action).
 
 forbidden(Action) :- url_trouble(Action, "secret", _).
+
+# A tunnel of a guarded agent carries whatever its two ends make of it: a host at 443, another port where it is named.
+permitted(Action) :-
+    tool(Action, /tunnel),
+    asks_url(Action, _, Host, 443),
+    allowed_host(Host),
+    !odd_url(Action).
+
+permitted(Action) :-
+    tool(Action, /tunnel),
+    asks_url(Action, _, Host, Port),
+    allowed_port(Host, Port),
+    !odd_url(Action).
 
 # A push carries the workspace's commits out: nothing permits it but a signature, or a law of the operator or a team.
 # The address that the host's name stands for when the request is judged; it is the one that is connected to.

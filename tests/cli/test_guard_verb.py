@@ -116,8 +116,9 @@ E"""
         model.texts = [python.replace("PORT", str(model.port))]
         done = guard(cli, model, shop)
     assert done.code == 0, done.err
-    said = model.said(1)
+    said = model.asked[1]["messages"][2]["content"]
     assert "reached" not in said and said.count("not ") == 3
+    assert "the host example.org is not allowed" in model.said(1)
     assert "tunnel b'403'" in said and said.count("status 404") == 3
     assert "keys []" in said and "sockets []" in said, said
 

@@ -165,6 +165,25 @@ def test_a_refusal_says_where_a_wider_rule_belongs() -> None:
         assert word in caught.value.hint and caught.value.message.startswith("POLICY:1:1")
 
 
+def test_the_law_of_a_session_joins_at_its_level() -> None:
+    """It lifts nothing that the law above it forbids, the team's own included; a spec's permits nothing."""
+    team = Law(
+        constitution(), {}, {"t.mg": "forbidden(A) :- tool(A, /run), !fine(A).\nfine(A) :- in_task(A)."}
+    )
+    forbids = {"s.mg": 'forbidden(A) :- changed(A, "a.py", _).'}
+    assert team.joined({}, "spec") is team
+    for level in ("team", "spec"):
+        joined = team.joined({"t.mg": forbids["s.mg"]}, level)
+        assert list(joined.team) == ["t.mg", "also_t.mg"]
+        for text in ("reachable_kind(/loopback).", "fine(A) :- tool(A, /run)."):
+            with pytest.raises(PolicyError) as caught:
+                team.joined({"s.mg": text}, level)
+            assert caught.value.message.startswith("team/s.mg:1:1")
+    assert "s.mg" in team.joined({"s.mg": WIDER["permitted"]}, "team").team
+    with pytest.raises(PolicyError):
+        team.joined({"s.mg": WIDER["permitted"]}, "spec")
+
+
 def test_nothing_that_the_runtime_states_is_left_open() -> None:
     shut = {key[0] for key in BY_LEVEL["team"]} | RESERVED
     assert {"approved", "reachable_kind", "checked"} <= shut

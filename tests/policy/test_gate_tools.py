@@ -107,6 +107,22 @@ def test_a_push_needs_a_signature_and_an_address_that_is_reached(tmp_path: Path)
     assert decided(elsewhere, [*signed, ("secret_may_go", ("TOKEN", Name("/git_push"), "token"))]) == "deny"
 
 
+def test_a_tunnel_goes_to_the_port_that_the_law_names_at_an_address_that_is_reached(tmp_path: Path) -> None:
+    eyes = world(workspace(tmp_path))
+    named = [*HELD, ("allowed_port", ("db.example.org", 5432))]
+
+    def decided(host: str, port: int, address: str = "93.184.216.34") -> str:
+        looking = replace(eyes, resolve=lambda host: (address,))
+        return judge(constitution(), call("tunnel", host=host, port=port), looking, named).decision
+
+    assert decided("db.example.org", 5432) == "allow"
+    assert decided("db.example.org", 443) == "deny"
+    assert decided("packages.example", 5432) == "deny"
+    assert decided("db.example.org", 5432, "10.0.0.1") == "deny"
+    request = call("http_request", url="https://db.example.org:5432/")
+    assert judge(constitution(), request, eyes, named).decision == "deny"
+
+
 def test_what_would_run_by_itself_is_pushed_by_a_signature_that_names_it(tmp_path: Path) -> None:
     [push], eyes = SIGNED, world(workspace(tmp_path))
     eyes = replace(eyes, resolve=lambda host: ("93.184.216.34",))

@@ -92,6 +92,14 @@ def command(**_: object) -> None:
     "--wait", type=click.FloatRange(0, 3600), default=20, show_default=True, metavar="S",
     help="Seconds that a call of the agent waits for a person, before it is told to go on meanwhile.",
 )  # fmt: skip
+@click.option(
+    "--policy", "policies", multiple=True, type=click.Path(path_type=Path), metavar="F",
+    help="Rules of this session besides the law; repeat for more. They lift no prohibition.",
+)  # fmt: skip
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="A,B",
+    help="Hosts that the agent may open tunnels to: HOST at port 443, or HOST:PORT.",
+)  # fmt: skip
 @click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
 @click.option("--team", default="", metavar="TEAM", help="With --server: its team.")
 @common.runs_option
@@ -100,6 +108,8 @@ def command(**_: object) -> None:
 def session_command(
     folder: Path,
     binds: tuple[Path, ...],
+    policies: tuple[Path, ...],
+    hosts: tuple[str, ...],
     wait: float,
     server: str | None,
     team: str,
@@ -111,20 +121,21 @@ def session_command(
     from spak.cli.guard_server import linked
 
     with linked(server, team) as link:
-        return _session(link, folder, binds, wait, runs_dir, as_json, argv)
+        return _session(link, folder, binds, (policies, hosts), wait, runs_dir, as_json, argv)
 
 
 def _session(
     link: Link | None,
     folder: Path,
     binds: tuple[Path, ...],
+    asked: tuple[tuple[Path, ...], tuple[str, ...]],
     wait: float,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
 ) -> int:
     from spak import config, data
-    from spak.cli import session
+    from spak.cli import guard_law, session
     from spak.cli.guard_server import reporting
     from spak.guard import inside
     from spak.guard.proxy import upstreams
@@ -135,7 +146,7 @@ def _session(
     inside.found(argv[0])
     held = session.begin(
         data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
-        labels={"agent": Path(argv[0]).name}, law=link.law if link else None,
+        labels={"agent": Path(argv[0]).name}, law=guard_law.law(link.law if link else None, *asked),
         approvers=link.approvers if link else (),
     )  # fmt: skip
     name = held.run.ledger.run

@@ -55,6 +55,21 @@ def unread(policy: Policy, goals: Iterable[Key], stated: Collection[str]) -> Col
     return found
 
 
+def reads(policy: Policy, goals: Iterable[str]) -> set[Key]:
+    """Every predicate that a goal, a predicate of one column, can depend on."""
+    below: dict[Key, set[Key]] = {key: {fold.feed, fold.close} for key, fold in policy.folds.items()}
+    for clause in policy.clauses:
+        used = {part.atom.key for part in clause.body if hasattr(part, "atom")}
+        below.setdefault(clause.head.key, set()).update(used)
+    found = {(goal, 1) for goal in goals}
+    queue = list(found)
+    while queue:
+        more = below.get(queue.pop(), set()) - found
+        found |= more
+        queue += more
+    return found
+
+
 def renamed(facts: Iterable[Fact], columns: Columns) -> tuple[Fact, ...]:
     """The facts with each text and number of an unread column replaced by its kind and the place of its first
     occurrence: a key for facts that are alike, of which nothing can be derived."""

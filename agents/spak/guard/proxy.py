@@ -4,7 +4,8 @@ OpenAI.
 Takes a session, the socket that listens inside, and where each provider is. A request ends the agent's
 turn: what it changed is kept or taken back first. Then it is proposed, without secrets, and sent with the
 person's key where it is permitted; the answer streams to the agent unchanged and is recorded without
-secrets. Other requests, and tunnels to hosts, are refused. It decides nothing: the session's run does.
+secrets. Tunnels to hosts are `spak.guard.tunnels`; other requests are refused. It decides nothing: the
+session's run does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from spak.errors import UsageError, UserError
 from spak.guard import wire
 from spak.guard.offers import Tools
 from spak.guard.session import Session
+from spak.guard.tunnels import Tunnels
 from spak.mcp.sdk_server import OverHttp
 from spak.ports import Call, Redacting, ToolResult
 from spak.secrets.secret import Secret
@@ -142,6 +144,7 @@ class Proxy:
         self._clients: dict[Provider, httpx.Client] = {}
         self._tools: OverHttp | None = None
         self._making = threading.Lock()
+        self.tunnels = Tunnels(session)
         self._server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self._server.socket.close()
         self._server.socket, self._server.proxy = listener, self
@@ -177,6 +180,7 @@ class Proxy:
         finally:
             self._server.shutdown()
             thread.join()
+            self.tunnels.close()
             for client in self._clients.values():
                 client.close()
             if self._tools is not None:
@@ -216,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is written to the terminal of whoever works there."""
 
     def do_CONNECT(self) -> None:
-        self._refuse(HTTPStatus.FORBIDDEN, f"the guard opens no tunnel to {self.path[:200]}")
+        self.server.proxy.tunnels.serve(self)
 
     def do_HEAD(self) -> None:
         self.send_response(HTTPStatus.OK)
@@ -257,7 +261,9 @@ class _Handler(BaseHTTPRequestHandler):
         proxy, (first, _, rest) = self.server.proxy, self.path.removeprefix("/").partition("/")
         odd = ".." in unquote(unquote(rest)) or len(rest) >= MOST_PATH or not self.path.isascii()
         if first not in proxy.models or odd or not self.path.isprintable():
-            self._refuse(HTTPStatus.NOT_FOUND, f"the guard sends to models alone, not to {self.path[:200]}")
+            plain = "; http:// is not passed on, https:// may be" if self.path.startswith("http://") else ""
+            what = f"the guard sends to models only, not to {self.path[:200]}{plain}"
+            self._refuse(HTTPStatus.NOT_FOUND, what)
             return
         provider = cast(Provider, first)
         try:

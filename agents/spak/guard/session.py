@@ -39,6 +39,7 @@ from spak.workspace import Workspace
 ENDED = "guard.ended"
 STEP = "turn"
 """The name of the step that is open in the agent's copy."""
+MOST_NOTES = 50
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +82,8 @@ class Session:
         self._watch = Watch(copy.directory)
         self.notes: list[str] = []
         """What the agent is to be told with its next request."""
+        self.closing: list[Callable[[], None]] = []
+        """What ends before the session does, while it still records."""
         self._waiting: queue.SimpleQueue[Proposal | None] = queue.SimpleQueue()
         self._now: Proposal | None = None
         self._turn = threading.Lock()
@@ -239,6 +242,11 @@ class Session:
                 self._watch.changed()  # what came until they stood still, and what we did
             self._owed = False
 
+    def note(self, text: str) -> None:
+        """Something that the agent is to be told, once, and not without end."""
+        if text not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(text)
+
     def told(self) -> list[str]:
         """What the agent has not been told yet; it is taken as told."""
         notes, self.notes = self.notes, []
@@ -246,6 +254,8 @@ class Session:
 
     def end(self) -> None:
         """The agent is gone: the last transaction, and the end of the session."""
+        for close in self.closing:
+            close()
         with self._turn:
             if self._over is None:
                 self._sweep(again=False)

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon, exclusive
 from spak.datalog import Policy, Session
 from spak.datalog.externals import Request
-from spak.datalog.unread import renamed, unread
+from spak.datalog.unread import reads, renamed, unread
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
 from spak.kept import by_size
@@ -68,6 +68,10 @@ MISSING = ("missing_path", 2)
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
+
+NAMES_TELL = frozenset({"tunnel"})
+"""Tools whose host is looked up only where nothing else forbids the call: a name that is looked up may carry
+data to whoever answers for it."""
 
 ROUTE = "next_action"
 """The predicate that says where a run goes on, where a task's NEXT leaves it to the law."""
@@ -134,13 +138,13 @@ class Gate:
         """Held from the choice of a session to the last question that is asked of it."""
         self.folds = folds_of(policy)
         self._feeding = feeding(policy)
-        self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
+        self.reads = frozenset(reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
-        self.routing = frozenset(_reads(policy, (ROUTE,)))
+        self.routing = frozenset(reads(policy, (ROUTE,)))
         """The same of a move that the law derives."""
         self._unread = unread(policy, [("permitted", 1), ("forbidden", 1)], STATED)
         """Columns of facts whose values decide nothing: actions that differ there alone share a session."""
-        self._steady = MOVING not in _reads(policy, ("permitted",))
+        self._steady = MOVING not in reads(policy, ("permitted",))
         self._sessions: OrderedDict[Any, _Held] = OrderedDict()
         self._newest: tuple[Any, _Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
@@ -166,6 +170,10 @@ class Gate:
                 about = self._facts_of(proposed, seen, observed)
                 known = (*proposed.run, *about.facts)
                 questions = seen.questions()
+                if "hosts" in questions and proposed.name in NAMES_TELL:
+                    refused = self._without_addresses(known, proposed, seen, observed, worded)
+                    if refused is not None:
+                        return refused
                 if not questions:
                     key = proposed.run, about.shape, _rows(observed)
                     found = self._decide(known, key, proposed, seen, worded)
@@ -303,6 +311,14 @@ class Gate:
         if found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
+
+    def _without_addresses(
+        self, known: tuple[Fact, ...], proposed: ProposedAction, seen: Observed, observed: Facts, worded: bool
+    ) -> Judged | None:
+        """The denial of what is forbidden wherever its host is; None where the address decides."""
+        known = tuple(fact for fact in known if fact[0] != "unresolved")
+        found = self._decide(known, (proposed.run, known, _rows(observed)), proposed, seen, worded)
+        return found if isinstance(found, Judged) and found.code == "policy.forbidden" else None
 
     def _shape(self, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
         """The facts without the values that decide nothing: what sessions are kept under."""
@@ -481,20 +497,3 @@ def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     store[key] = value
     if len(store) > KEPT:
         store.popitem(last=False)
-
-
-def _reads(policy: Policy, goals: tuple[str, ...]) -> set[tuple[str, int]]:
-    """Every predicate that a goal can depend on."""
-    below: dict[tuple[str, int], set[tuple[str, int]]] = {
-        key: {fold.feed, fold.close} for key, fold in policy.folds.items()
-    }
-    for clause in policy.clauses:
-        used = {part.atom.key for part in clause.body if hasattr(part, "atom")}
-        below.setdefault(clause.head.key, set()).update(used)
-    found = {(goal, 1) for goal in goals}
-    queue = list(found)
-    while queue:
-        more = below.get(queue.pop(), set()) - found
-        found |= more
-        queue += more
-    return found

@@ -162,6 +162,21 @@ def _request(action: Action, world: World) -> list[Fact]:
     return found
 
 
+def _tunnel(action: Action, world: World) -> list[Fact]:
+    """A tunnel to a host and a port: nobody knows what it will carry."""
+    host, port = argument(action, "host"), action.args.get("port")
+    if not isinstance(host, str):
+        return [host]
+    found: list[Fact] = [("allowed_host", (name,)) for name in sorted(world.hosts)]
+    found += [("takes", (ACTION, Name("/requests"), 1)), ("sends_body", (ACTION,))]
+    url = urls.parse(f"tunnel://{f'[{host}]' if ':' in host else host}:{port}", bare_hosts=True)
+    if isinstance(url, urls.Trouble) or url.path or url.host != host:
+        return [*found, unreadable("gate.args", "`args.host` and `args.port` name no host and port")]
+    if urls.is_bare(host):
+        found.append(("url_trouble", (ACTION, "host", text(f"{host} is an address or a short name"))))
+    return [*found, ("asks_url", (ACTION, url.scheme, host, url.port)), *_addresses(host, world)]
+
+
 def _push(action: Action, world: World) -> list[Fact]:
     """A push asks its host for the refs and sends it what the workspace has committed."""
     asked = Action("http_request", {"url": action.args.get("url"), "method": "POST"})
@@ -245,6 +260,7 @@ _BUILDERS: dict[str, Builder] = {
     "git_push": _push,
     "http_request": _request,
     "apply_patch": _patch,
+    "tunnel": _tunnel,
 }
 
 

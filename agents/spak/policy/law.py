@@ -9,7 +9,7 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,6 +89,21 @@ class Law:
             file = f"also_{file}"
         return replace(self, operator={**self.operator, file: text}) if text else self
 
+    def joined(self, texts: Mapping[str, str], level: Level) -> Law:
+        """The law with these texts besides, among a team's, each by a name of its own: they say no more about
+        this law than that level may. Raises: PolicyError as `compiled`, with the place."""
+        if not texts:
+            return self
+        named = dict(self.team)
+        for name, text in texts.items():
+            while name in named:
+                name = f"also_{name}"
+            named[name] = text
+        made = replace(self, team=named)
+        own = made.team_files - self.team_files
+        _refuse(list(_added(compiled(made, "", {}), self.sources, own, level)))
+        return made
+
     @property
     def key(self) -> bytes:
         """Equal for equal laws."""
@@ -139,10 +154,14 @@ def _compiled(key: bytes, spec: str, axioms: tuple[tuple[str, str], ...]) -> Pol
     if own:
         wrong += _added(made, both, {*sources} - {*both}, "spec")
         wrong += _added(made, list(sources), own, "spec")
+    _refuse(wrong)
+    return made
+
+
+def _refuse(wrong: Sequence[Finding]) -> None:
     if wrong:
         first = wrong[0]
         raise PolicyError(first.code, f"{first.place}: {first.message}", first.hint, tuple(wrong))
-    return made
 
 
 def _guards(text: str) -> list[str]:

@@ -141,6 +141,7 @@ STATED: Mapping[str, frozenset[str]] = {
     "/python_repl": _SECRETS | {"runs_code"},
     "/apply_patch": _FILES | {"patch_trouble"},
     "/http_request": _SECRETS | _URLS | {"sends_header"},
+    "/tunnel": _SECRETS | _URLS - {"asks_method"},
     **dict.fromkeys(
         (
             "/grep",
@@ -153,6 +154,7 @@ STATED: Mapping[str, frozenset[str]] = {
             "/model_request",
             "/witnessed",
             "/ask_person",
+            "/tunnel_closed",
         ),
         OF_ENTRY,
     ),

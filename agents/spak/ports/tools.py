@@ -102,7 +102,7 @@ class ToolResult:
     def side(self) -> dict[str, Any]:
         """What of it goes beside its record: what it took, and its output's size where that was cut."""
         found: dict[str, Any] = {"ms": self.wall_ms, "cpu_ms": self.cpu_ms}
-        if self.requests:
+        if self.requests or self.request_bytes:
             found |= {"requests": self.requests, "request_bytes": self.request_bytes}
         if self.tokens:
             found |= {TOKENS: self.tokens, "model": self.model}

@@ -1,5 +1,6 @@
 """What an agent behind the guard proposes besides calls of our tools: `contained`, its changes of its own
-copy, `model_request`, `ask_person`, and `witnessed`, where only hooks say what it does.
+copy, `model_request`, `tunnel` and `tunnel_closed`, `ask_person`, and `witnessed`, where only hooks say what
+it does.
 
 Takes a call as every tool does. The work is the guard's (spak.guard), which puts its own in their places for
 a session; without one they are refused.
@@ -18,6 +19,8 @@ MOST_ACTIONS = 20_000
 """Characters of what a hook asked about that are kept."""
 MOST_REQUEST = 32 << 20
 """Characters of a request to a model."""
+MOST_SENT = 1 << 50
+ENDS = ("closed", "idle", "session")
 
 MOST_QUESTION = 4000
 
@@ -129,6 +132,53 @@ class Witnessed:
         arguments=dict.fromkeys(
             ("agent", "event", "session", "id", "tool", "actions", "verdict", "reason"), "text"
         ),
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+class Tunnel:
+    """The tool `tunnel`."""
+
+    entry = ToolEntry(
+        name="tunnel",
+        version=1,
+        summary="Opens a tunnel for a guarded agent to a permitted host, at the address that was judged.",
+        schema=parts.members(
+            ["host", "port"],
+            host=parts.text("The host's name.", 253),
+            port=parts.whole("The port of the host.", 1, 65535),
+        ),
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+        arguments={"host": "host", "port": "text"},
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.failed(*NO_SESSION)
+
+
+class TunnelClosed:
+    """The tool `tunnel_closed`."""
+
+    entry = ToolEntry(
+        name="tunnel_closed",
+        version=1,
+        summary="Records how much a tunnel of a guarded agent carried, when it has ended.",
+        schema=parts.members(
+            ["host", "port", "sent", "received", "why"],
+            host=parts.text("The host's name.", 253),
+            port=parts.whole("The port of the host.", 1, 65535),
+            sent=parts.whole("Bytes that went to the host.", 0, MOST_SENT),
+            received=parts.whole("Bytes that came from it.", 0, MOST_SENT),
+            why=parts.choice("What ended it: either end, silence, or the session.", ENDS, "closed"),
+        ),
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+        arguments=dict.fromkeys(("host", "port", "sent", "received", "why"), "text"),
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -21,7 +21,7 @@ from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
 from spak.tools.nsight import Nsight
 from spak.tools.nvcc import Nvcc
-from spak.tools.outside import AskPerson, Contained, ModelRequest, Witnessed
+from spak.tools.outside import AskPerson, Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed
 from spak.tools.python_repl import PythonRepl
 from spak.tools.read_ast import ReadAst
 from spak.tools.read_file import ReadFile
@@ -53,6 +53,8 @@ _ALL: tuple[Tool, ...] = (
     References(),
     Run(),
     SearchCode(),
+    Tunnel(),
+    TunnelClosed(),
     Witnessed(),
     WriteFile(),
 )
