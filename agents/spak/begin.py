@@ -33,7 +33,7 @@ from spak.policy.law import Law, compiled, rules_of
 from spak.ports import Asking, Backend, Priced, Prompt, Proposer, Sealed, Searching
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
-from spak.runner import SHIPPED, Host, Own, searches
+from spak.runner import SHIPPED, Host, Own, laws, searches
 from spak.runner.answer_record import no_model
 from spak.runner.genesis import genesis
 from spak.runner.searches import Earlier
@@ -125,7 +125,7 @@ def plan(
     UnavailableError, RunError `llm.redaction`; PolicyError when the configured law does not load.
     """
     chosen, full = replace(config.settings(), least=sandbox), config.catalog(own)
-    law = config.law(chosen) if law is None else law
+    law = laws.for_spec(config.law(chosen) if law is None else law, whole.parsed.text, full.tools)
     recordable(inputs)
     whole, inputs = _clean(whole, inputs, redactor(chosen.llm).knowing(known))
     program = compile_program(whole.parsed, full, dict(inputs))

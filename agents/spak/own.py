@@ -1,4 +1,4 @@
-"""What an operator adds to what ships: tools declared in files, and what installed packages bring.
+"""What an operator adds to what ships: tools declared in files or of MCP servers, and what packages bring.
 
 Takes the settings, which name each file and each distribution; gives an Own. An entry point is code of the
 operator, which is called in this process; of a distribution that is not named nothing is imported. `unmet`
@@ -10,19 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from spak import config
 from spak.datalog.plan import Key
 from spak.datalog.session import Policy
 from spak.errors import UnavailableError, UsageError, UserError
+from spak.guard.inside import found as found_program
 from spak.lang.catalog import BACKEND_ALIASES, NamedEntry, ToolEntry, ValidatorEntry
 from spak.lang.schema import check_schema
 from spak.llm import BACKENDS
+from spak.mcp import pins
+from spak.policy.facts import SCHEME
 from spak.policy.stated import COLUMNS
 from spak.ports import PredicateEntry
-from spak.runner import Own
-from spak.tools import declared
+from spak.runner import Host, Own
+from spak.tools import declared, served
 from spak.tools.observe.predicates import PREDICATES, signs
 from spak.validators import VALIDATORS
 
@@ -48,9 +52,10 @@ _MODE = re.compile(r"[+-]+")
 
 
 def own(chosen: config.Settings) -> Own:
-    """What the settings name.
+    """What the settings name, and the tools of the lock file of MCP servers in this folder.
 
-    Raises: UsageError `tool.*`; UnavailableError `unavailable.tool` for a package that is not installed.
+    Raises: UsageError `tool.*`, `mcp.lock`; UnavailableError `unavailable.tool` for a package that is not
+    installed.
     """
     found: dict[str, dict[str, Any]] = {kind: {} for kind in PORTS}
     marks: dict[str, str] = {}
@@ -58,6 +63,11 @@ def own(chosen: config.Settings) -> Own:
         tools = declared.table(chosen.tools, config.toolchain(chosen.binds).programs)
         found["tool"] = {**tools}
         marks = {name: tool.hash for name, tool in tools.items()}
+    if approved := pins.read(Path(pins.LOCK)):
+        of_servers = served.Servers(approved, starting(chosen, Path()))
+        for name, one in of_servers.tools().items():
+            found["tool"][name], marks[name] = one, one.mark
+        found["predicate"][served.Listed.entry.name] = served.Listed(of_servers)
     for package in chosen.packages:
         for point, mark in _points(package):
             kind = point.group.removeprefix("spak.").removesuffix("s")
@@ -67,6 +77,25 @@ def own(chosen: config.Settings) -> Own:
             found[kind][point.name] = _made(package, point, kind)
             marks[name] = mark
     return Own(found["tool"], found["validator"], found["backend"], found["predicate"], marks)
+
+
+def starting(chosen: config.Settings, folder: Path) -> served.Start:
+    """What MCP servers of a project's folder are started or reached with."""
+
+    def bearer(name: str) -> str:
+        known = config.knowing(Host(), chosen, folder=folder).secrets
+        return str(known.filled({"token": f"{SCHEME}{name}"}, {})["token"])
+
+    tools = config.toolchain(chosen.binds)
+    return served.Start(
+        folder.absolute(),
+        lambda: config.box(chosen),
+        tools.programs,
+        lambda program: (*tools.binds, *found_program(program)[1]),
+        chosen.limits,
+        chosen.reach,
+        bearer,
+    )
 
 
 def asked(policy: Policy) -> dict[Key, tuple[str, ...]]:

@@ -65,3 +65,15 @@ unreachable(Action) :-
     !reachable_kind(Kind).
 
 forbidden(Action) :- unreachable(Action).
+
+# Tools of MCP servers of others; the rules about them are guards/mcp.mg, in runs that have some.
+# The call's tool: its server, the server's own name for it, and the pin of the definition that was approved.
+Decl mcp_tool(Tool, Server, Name, Pin) bound [/name, /string, /string, /string].
+Decl mcp_server(Server, Transport, Identity) bound [/string, /name, /string].
+
+# What a server says of its own tool. A law may be stricter for it, and never looser: a server may say anything.
+Decl mcp_hint(Tool, Hint) bound [/name, /name].
+
+# Who permits: the operator or a team names server and tool, and from which server to which other text may go.
+Decl mcp_may(Server, Name) descr [open("team")] bound [/string, /string].
+Decl mcp_flow(From, To) descr [open("team")] bound [/string, /string].

@@ -27,7 +27,7 @@ from spak.policy.law import Law, compiled
 from spak.policy.stated import COLUMNS, OF_ACT, OF_ALL, OF_ENTRY, OF_OTHER, OF_RUN, STATED, never_rows
 from spak.policy.urls import REACHES, kind_of
 from spak.program import Task
-from spak.runner.genesis import all_shipped, constitution
+from spak.runner.genesis import all_shipped, constitution, of_servers
 from spak.strategies import Selector
 from spak.strategies.situation import situations
 from spak.tools import DECLARED
@@ -54,7 +54,7 @@ def never(policy: Policy, *files: str) -> list[str]:
 
 
 def test_every_rule_of_the_constitution_and_its_guards_can_hold() -> None:
-    assert never(compiled(Law(all_shipped(), {"ask.mg": GUARDS}), "", {})) == []
+    assert never(compiled(of_servers(Law(all_shipped(), {"ask.mg": GUARDS})), "", {})) == []
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.stem)
@@ -151,6 +151,7 @@ def fits(found: Iterable[Fact]) -> set[str]:
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("small__say", {"text": "x"}),
     ("launch", {"x": 1, "long": "y" * 900, "key": "secret://K", "value": "AKIA" + "Q" * 16}),
     ("grep", {"pattern": "x", "path": "src"}),
     ("recall", {"record": 3}),
@@ -169,13 +170,23 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+SERVED = {
+    "secret://": "text",
+    "mcp://small/say": "pin=p",
+    "mcp://small": "stdio=i",
+    "mcp://?read_only": "text",
+    "https://a.example:443": "host=1",
+}
+"""What the entry of a tool of an MCP server says of its calls."""
+
+
 def of_calls(folder: Path) -> dict[str, set[str]]:
     """What is stated of calls of each tool, the labelled ones of the gate included."""
     eyes = world(workspace(folder))
     found: dict[str, set[str]] = {}
     for addresses in (("1.1.1.1", "10.0.0.1", "127.0.0.1", "fe80::1", "224.0.0.1", "0.0.0.0"), ()):
         open_ = World(eyes.look, eyes.spread, eyes.read, eyes.hosts, lambda host, found=addresses: found,
-                      declared=DECLARED)  # fmt: skip
+                      declared={**DECLARED, "small__say": SERVED})  # fmt: skip
         for name, args in CALLS:
             found.setdefault(name, set()).update(fits(facts(Action(name, args), open_)))
     for file in sorted((Path(__file__).parent / "cases").glob("*.jsonl")):
@@ -217,7 +228,7 @@ def _state() -> Any:
 def test_all_that_is_stated_is_in_the_tables_and_the_tables_hold_no_more(tmp_path: Path) -> None:
     calls = of_calls(tmp_path)
     stated = set().union(*calls.values())
-    policy = compiled(Law(constitution()), "", {})
+    policy = compiled(of_servers(Law(constitution())), "", {})
     world_answers = {name for name, _ in policy.externals}
     kept = {
         "changed",
@@ -260,9 +271,10 @@ def test_what_is_stated_is_read_by_a_law_that_ships_or_documented_for_laws() -> 
     texts = [
         path.read_text() for path in (*LAWS, *(ROOT / "specs/policy").glob("*.mg"), ROOT / "docs/gate.md")
     ]
+    texts.append((ROOT / "specs/policy/guards/mcp.mg").read_text())
     texts.append((ROOT / "docs/history.md").read_text())
     assert [name for name in COLUMNS if not any(f"{name}(" in text for text in texts)] == []
-    declared = compiled(Law(all_shipped(), {"ask.mg": GUARDS}), "", {}).decls
+    declared = compiled(of_servers(Law(all_shipped(), {"ask.mg": GUARDS})), "", {}).decls
     assert [
         (name, len(columns)) for name, columns in COLUMNS.items() if (name, len(columns)) not in declared
     ] == []

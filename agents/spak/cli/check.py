@@ -34,6 +34,7 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
     from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
+    from spak.runner.laws import for_spec
 
     as_json = as_json or layout == "json"
     quiet = as_json or layout == "sarif"
@@ -47,7 +48,8 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
         made = examine(whole.parsed.spec, catalog)
         if file != STDIN:
             check_blocks(made, folder_reader(file.resolve().with_suffix("") / file.name))
-        law = (*check_law(whole, above), *foresee(made, whole, above, chosen.approvers))
+        its = for_spec(above, whole.parsed.text, catalog.tools)
+        law = (*check_law(whole, its), *foresee(made, whole, its, chosen.approvers))
         found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])
         ok = not any(item.severity in bad for item in found)
         if file != STDIN and not any(item.code == "lang.empty" for item in found):

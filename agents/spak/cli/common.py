@@ -199,10 +199,11 @@ def catalog() -> Catalog:
 def ours() -> Own:
     """What the settings add to what ships. Raises: as `own.own`."""
     from spak import config
+    from spak.mcp.pins import LOCK
     from spak.runner import SHIPPED
 
     chosen = config.settings()
-    if not chosen.tools and not chosen.packages:
+    if not chosen.tools and not chosen.packages and not Path(LOCK).is_file():
         return SHIPPED
     from spak.own import own
 

@@ -30,7 +30,7 @@ from spak.errors import LedgerError, UserError
 from spak.kept import by_size
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
-from spak.policy import approval
+from spak.policy import approval, denials
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts, is_built
 from spak.policy.history import state as past
@@ -298,7 +298,7 @@ class Gate:
         rows = fed(self.folds, session) if self.folds else ()
         judged = Judged(False, "", "", known, moving, seen.facts, proposed.history, rows, key)
         if session.holds("forbidden", ACTION):
-            code = "policy.forbidden"
+            code = denials.code_of(session)
         elif session.holds("permitted", ACTION):
             return judged._replace(allow=True)
         else:

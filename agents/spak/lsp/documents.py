@@ -27,6 +27,7 @@ from spak.lang.spec_files import folder_reader
 from spak.lsp.positions import Positions
 from spak.policy.law import Law
 from spak.runner.genesis import shipped
+from spak.runner.laws import for_spec
 
 
 def path_of(uri: str) -> Path | None:
@@ -77,7 +78,7 @@ class Document:
         view = self.view
         if self._found is None:
             whole = self._resolved(view.parsed)
-            above = self.owner.law
+            above = for_spec(self.owner.law, view.parsed.text, self.owner.catalog.tools)
             law = (*check_law(whole, above), *foresee(view.outline, whole, above, self.owner.approvers))
             folder = self.path.parent if self.path is not None else Path()
             blocks = self._blocks()

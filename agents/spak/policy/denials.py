@@ -49,11 +49,17 @@ _REACHED = (Name("/loopback"), Name("/private"))
 def why_forbidden(session: Session, proof: Proof) -> tuple[str, str]:
     """What the proof of `forbidden` rests on, and the code of the denial."""
     rows, root = list(_rows(proof)), proof.nodes[-1]
-    code = next((str(args[1]) for name, args in rows if name == "patch_trouble"), "policy.forbidden")
+    code = next((str(args[1]) for name, args in rows if name == "patch_trouble"), code_of(session))
     said = _said(rows, _ALWAYS) or (_commit(session, rows) if _has(rows, "makes_commit") else "")
     found = f"{said} ({root['at']})" if said else f"{root['at']} forbids it: {_rule(session, root['at'])}"
     lifted = any(str(part.get("absent", "")).startswith("approved(") for part in root.get("body", ()))
     return f"{found}; a signature lifts that (APPROVALS ask)" if lifted else found, code
+
+
+def code_of(session: Session) -> str:
+    """The code of an action that is forbidden: `mcp.changed` where a server is not as it was approved."""
+    other = session.query("mcp_changed") or session.query("mcp_gone")
+    return "mcp.changed" if other else "policy.forbidden"
 
 
 def why_denied(session: Session, found: WhyNot) -> str:
@@ -177,7 +183,27 @@ _COVERS = {
     "/unresolved": "what may depend on it could not be followed",
     "/unparsed": "what depends on it is not known, since this does not parse",
 }
+
+
+def _changed(server: Any, tool: Any, field: Any) -> str:
+    return f"{server}.{tool}: {field} is not as it was approved; look: spak mcp check {server}"
+
+
 _ALWAYS: Mapping[str, Callable[..., str]] = {
+    "mcp_changed": _changed,
+    "mcp_gone": lambda server, tool: f"{server}.{tool} is gone; look: spak mcp check {server}",
+    "mcp_listed": lambda server, tool, state, why: (
+        f"the server {server} is not there: {why}" if state == Name("/unavailable") else ""
+    ),
+    "!mcp_flow": lambda source, to: (
+        f'what {source} answered may not go to {to}; a law lets it: mcp_flow("{source}", "{to}").'
+    ),
+    "mcp_lost": lambda server, tool: (
+        f"whether the last call of {server}.{tool} was done is not known: look, then sign for the next"
+    ),
+    "mcp_call": lambda action, server, tool: (
+        f'no rule names this server and this tool: mcp_may("{server}", "{tool}").'
+    ),
     "unreadable": lambda action, code, message: f"it can not be read: {message} [{code}]",
     "patch_trouble": _trouble,
     "url_trouble": _trouble,

@@ -29,7 +29,7 @@ from spak.policy.toolfacts import (
     walk,
 )
 
-__all__ = ["ACTION", "facts", "is_built"]
+__all__ = ["ACTION", "MCP", "facts", "is_built"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
@@ -37,6 +37,9 @@ _PLAIN_VALUE = re.compile(
     r"[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?(, ?[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?)*\Z"
 )
 SCHEME = "secret://"
+MCP = "mcp://"
+"""What begins the members of an entry that name a tool of an MCP server: `mcp://SERVER/TOOL` with `pin=HASH`,
+`mcp://SERVER` with `stdio=HASH` or `http=HASH`, and `mcp://?HINT`."""
 SECRET_NAME = re.compile(r"secret://([^\s'\"]{1,200})")
 
 
@@ -53,6 +56,7 @@ def facts(action: Action, world: World, known: Iterable[Fact] = ()) -> list[Fact
         found += declared(whole, world, uses)
     else:
         found += [("unknown_tool", (ACTION,)), *arguments(whole), *_connected(whole, world, uses)]
+        found += _served(action.tool, uses)
     found += _secrets(whole, world.declared.get(action.tool, {}))
     return list(dict.fromkeys([*known, *found]))
 
@@ -62,7 +66,7 @@ def _connected(action: Action, world: World, uses: Mapping[str, str]) -> list[Fa
     found: list[Fact] = [("allowed_host", (host,)) for host in sorted(world.hosts)] if uses else []
     for name, how in uses.items():
         url = urls.parse(name, bare_hosts=True)
-        if name.startswith(SCHEME) or isinstance(url, urls.Trouble):
+        if name.startswith((SCHEME, MCP)) or isinstance(url, urls.Trouble):
             continue
         found += [
             ("takes", (ACTION, Name("/requests"), int(how.partition("=")[2]))),
@@ -71,6 +75,23 @@ def _connected(action: Action, world: World, uses: Mapping[str, str]) -> list[Fa
             ("sends_body", (ACTION,)),
             *_addresses(url.host, world),
         ]
+    return found
+
+
+def _served(tool: str, uses: Mapping[str, str]) -> list[Fact]:
+    """What the entry of a tool of an MCP server says of it."""
+    found: list[Fact] = []
+    for name, how in uses.items():
+        if not name.startswith(MCP):
+            continue
+        server, slash, own = name.removeprefix(MCP).partition("/")
+        kind, _, value = how.partition("=")
+        if server.startswith("?"):
+            found.append(("mcp_hint", (Name(f"/{tool}"), Name(f"/{server[1:]}"))))
+        elif slash:
+            found.append(("mcp_tool", (Name(f"/{tool}"), server, own, value)))
+        else:
+            found.append(("mcp_server", (server, Name(f"/{kind}"), value)))
     return found
 
 

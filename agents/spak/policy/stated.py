@@ -56,6 +56,10 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "in_task": (None,),
     "last_action": (None,),
     "looks_secret": (None, frozenset({"cloud_key", "access_token", "private_key"}), None),
+    "mcp_hint": (None, _names("read_only destructive idempotent open_world")),
+    "mcp_listed": (None, None, _names("listed changed new gone unavailable"), None),
+    "mcp_server": (None, _names("stdio http"), None),
+    "mcp_tool": (None, None, None, None),
     "missing_path": (None, None),
     "names_path": (None, None),
     "names_secret": (None, None, None),
@@ -101,7 +105,7 @@ OF_RUN = frozenset(
     """
     in_task at_level declared_tool diagnostic checks_ran checks_ran_on spent allowance held as_strict
     sealed_checks dependency_link test_coverage symbol_graph symbol_link symbol_impact entropy ended
-    last_action retry_count
+    last_action retry_count mcp_tool mcp_server mcp_hint mcp_listed
     """.split()  # noqa: SIM905
 )
 """Predicates that speak of the run: their first column is no action."""

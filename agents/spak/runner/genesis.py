@@ -7,6 +7,7 @@ all that `step` may read; `host` is for people and for resuming, and decides not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,9 @@ GUARDS = {
     "tdd": "specs/policy/strategies/tdd.mg",
 }
 """Shipped laws that apply where a spec asks for them, `guard(/NAME)`: a guard, or the moves of a strategy."""
+
+SERVERS = "specs/policy/guards/mcp.mg"
+"""The shipped law of runs that have tools of MCP servers."""
 
 
 def genesis(
@@ -89,6 +93,12 @@ def all_shipped() -> Mapping[str, str]:
     """The constitution, and the files that stand where somebody asks for their guard (`Law.with_guards`)."""
     files = {f"{GUARD}{name}.mg": data.path(path) for name, path in GUARDS.items()}
     return {**constitution(), **{name: file.read_text(encoding="utf-8") for name, file in files.items()}}
+
+
+def of_servers(law: Law) -> Law:
+    """The law with the rules about tools of MCP servers, for runs that have some."""
+    text = data.path(SERVERS).read_text(encoding="utf-8")
+    return replace(law, shipped={**law.shipped, SERVERS.rpartition("/")[2]: text})
 
 
 def shipped() -> Law:

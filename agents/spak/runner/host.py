@@ -99,10 +99,10 @@ class Host:
         return replace(self, backend=backend)
 
     def release(self) -> None:
-        """End what validators keep between measurements."""
-        for validator in self.validators.values():
-            if isinstance(validator, Keeping):
-                validator.close()
+        """End what validators keep between measurements, and servers of tools."""
+        for adapter in (*self.validators.values(), *self.tools.values()):
+            if isinstance(adapter, Keeping):
+                adapter.close()
 
 
 def _elsewhere(name: str) -> UnavailableError:

@@ -13,8 +13,10 @@ from spak import canon
 from spak.errors import UsageError
 from spak.inputs import read_text
 from spak.kept import by_size
+from spak.lang.catalog import ToolEntry
+from spak.policy.facts import MCP
 from spak.policy.law import Law, compiled
-from spak.runner.genesis import all_shipped
+from spak.runner.genesis import all_shipped, of_servers
 
 
 def operators(texts: Mapping[str, str], team: Mapping[str, str] | None = None) -> Law:
@@ -26,6 +28,13 @@ def operators(texts: Mapping[str, str], team: Mapping[str, str] | None = None) -
     if made.operator or made.team:
         _loads(made.key)
     return made
+
+
+def for_spec(law: Law, spec: str, tools: Mapping[str, ToolEntry]) -> Law:
+    """The law with the rules that the tools need which a spec's text names."""
+    named = (tool for name, tool in tools.items() if name in spec)
+    served = any(member.startswith(MCP) for tool in named for member in tool.arguments)
+    return of_servers(law) if served else law
 
 
 @by_size(1 << 20)
