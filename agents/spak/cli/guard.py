@@ -6,6 +6,7 @@ And the verbs beside it: `spak guard VERB`, each of a module of its own.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ import click
 
 from spak.cli import common
 from spak.errors import UsageError, UserError
+from spak.guard import TASK
 
 if TYPE_CHECKING:
     from spak.cli.guard_server import Link, Reporting
@@ -102,6 +104,10 @@ def command(**_: object) -> None:
 )  # fmt: skip
 @click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
 @click.option("--team", default="", metavar="TEAM", help="With --server: its team.")
+@click.option(
+    "--resume", "resumed", metavar="RUN",
+    help="Go on with the session of RUN, whose guard was killed: its files, law and budgets.",
+)  # fmt: skip
 @common.runs_option
 @common.json_option
 @click.argument("argv", nargs=-1, required=True, metavar="-- AGENT [ARGS]...")
@@ -113,6 +119,7 @@ def session_command(
     wait: float,
     server: str | None,
     team: str,
+    resumed: str | None,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
@@ -120,8 +127,11 @@ def session_command(
     """The session itself."""
     from spak.cli.guard_server import linked
 
+    if resumed is not None and (policies or hosts or server):
+        what = "--resume goes on under the law that the session began with"
+        raise UsageError("usage.arguments", what, "leave out --policy, --allow-host and --server")
     with linked(server, team) as link:
-        return _session(link, folder, binds, (policies, hosts), wait, runs_dir, as_json, argv)
+        return _session(link, folder, binds, (policies, hosts), wait, resumed, runs_dir, as_json, argv)
 
 
 def _session(
@@ -130,6 +140,7 @@ def _session(
     binds: tuple[Path, ...],
     asked: tuple[tuple[Path, ...], tuple[str, ...]],
     wait: float,
+    resumed: str | None,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
@@ -144,11 +155,14 @@ def _session(
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     chosen, models = config.settings(), upstreams(os.environ)
     inside.found(argv[0])
-    held = session.begin(
-        data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
-        labels={"agent": Path(argv[0]).name}, law=guard_law.law(link.law if link else None, *asked),
-        approvers=link.approvers if link else (),
-    )  # fmt: skip
+    if resumed is not None:
+        held = _resumed(*common.find_run(resumed, runs_dir))
+    else:
+        held = session.begin(
+            data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
+            labels={"agent": Path(argv[0]).name}, law=guard_law.law(link.law if link else None, *asked),
+            approvers=link.approvers if link else (),
+        )  # fmt: skip
     name = held.run.ledger.run
     try:
         if held.copied is not None:
@@ -167,6 +181,22 @@ def _session(
         common.say(f"spak: {'the agent ended with ' + str(code) if done else seen.state}; spak show {name}")
         common.say(f"next: spak apply {name}")
     return code if seen.state == "succeeded" else common.EXIT[seen.state]
+
+
+def _resumed(root: Path, name: str) -> Held:
+    """A session whose guard is gone, with its files as its ledger has them.
+
+    Raises: UsageError `guard.over`."""
+    from spak.cli import session
+
+    held = session.reopen(root, name, mode="full_auto")
+    if held.run.state.ended or TASK not in held.run.rules.program.tasks:
+        held.close()
+        what = f"run {name} has ended, or is no guarded session"
+        raise UsageError("guard.over", what, "spak guard -- AGENT begins one")
+    for place in (COPY, f"{COPY}-store"):
+        shutil.rmtree(held.folder / place, ignore_errors=True)  # of an agent that is gone
+    return held
 
 
 def _guarded(

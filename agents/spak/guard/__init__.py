@@ -4,3 +4,6 @@
 agent in the sandbox; `proxy` is its only way out; `wire` reads what models say they used. The kernel decides
 on what it proposes, as on any proposal.
 """
+
+TASK = "session"
+"""Of specs/guard/guest.spak: what an agent proposes in."""

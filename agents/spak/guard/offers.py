@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spak.errors import UserError
+from spak.guard import TASK
 from spak.guard.session import Proposal, Session
 from spak.mcp.sdk_server import Offered, Said
 from spak.runner.blobs import expand
 
 NOT_OFFERED = frozenset({"contained", "model_request", "tunnel", "witnessed"})
 """What the guard proposes itself."""
-TASK = "session"
 
 
 class Tools:

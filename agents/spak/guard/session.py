@@ -1,9 +1,10 @@
 """One guarded session: what the agent proposes reaches the run, and what became of it reaches the agent.
 
 Takes a run of specs/guard/guest.spak and a second workspace, the agent's copy, in which a step is always open
-while the agent works. `turn` ends that step: where something changed the run takes it over as one transaction
-(`contained`), or the copy is taken back to before, exactly. Proposals come from the threads of the proxy, one
-at a time; the run is advanced by one thread, which waits in the proposer `outside` for the next.
+while the agent works (`Served` has none). `turn` ends that step: where something changed the run takes it over
+as one transaction (`contained`), or the copy is taken back to before, exactly. Proposals come from the threads
+of the proxy, one at a time; the run is advanced by one thread, which waits in the proposer `outside` for the
+next.
 
 `call` does one of our tools for the agent: judged, a transaction of the run, and its copy follows. A person's
 answers come from elsewhere, whenever they come (spak.guard.control): an approval counts for the next proposal
@@ -300,6 +301,28 @@ class Session:
         self.run.workspace.bring(self.copy)
         paths = [printable(path) for path in self.copy.touched()]
         return results.done(f"{len(paths)} changed: {_listed(paths)}\n", root=str(call.args["root"]))
+
+
+class Served(Session):
+    """A session of a client that has nothing but our tools: no copy of its own."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run, run.workspace)
+        self._watch.close()
+
+    def begin(self) -> None:
+        """The client may begin."""
+
+    def end(self) -> None:
+        """The client is gone."""
+        with self._turn:
+            self._waiting.put(None)
+
+    def _swept(self) -> None:
+        """Nothing changes but by our tools."""
+
+    def _follow(self) -> None:
+        """There is nothing to follow."""
 
 
 @contextmanager

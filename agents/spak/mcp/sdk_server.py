@@ -8,8 +8,10 @@ answer of JSON, and none depends on another, so that nothing is lost with a conn
 from __future__ import annotations
 
 import asyncio
+import secrets
+import socket
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -150,6 +152,22 @@ class OverHttp:
         finally:
             gone.set()
         return Reply(status, given, bytes(made))
+
+
+def on_port(name: str, version: str, offers: Offers, port: int, begun: Callable[[str], None]) -> None:
+    """Answer on this machine's loopback until the process is told to end; `begun` hears the address, whose
+    last part nobody else knows. Port 0 takes a free one. Raises: OSError where the port is taken."""
+    import uvicorn
+
+    path = f"/{secrets.token_urlsafe(24)}"
+    app = _server(name, version, offers).streamable_http_app(
+        streamable_http_path=path, json_response=True, stateless_http=True
+    )
+    listener = socket.create_server(("127.0.0.1", port))
+    with listener:
+        begun(f"http://127.0.0.1:{listener.getsockname()[1]}{path}")
+        settings = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+        asyncio.run(uvicorn.Server(settings).serve(sockets=[listener]))
 
 
 def on_streams(name: str, version: str, offers: Offers) -> None:

@@ -1,0 +1,104 @@
+"""The guard is killed after any record of a session: its agent is gone with it, and the session goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Done, forked
+from guard_kit import AGENT, Model
+from process_kit import until
+from spak.records import Record
+from spak.runner import Run
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(900)]
+
+CLIENT = Path(__file__).parents[1] / "mcp_client.py"
+STEPS = (
+    "echo 1 >> log; sleep 1000 >/dev/null 2>&1 & echo started",
+    'python3 mcp_client.py run \'{"cmd": ["sh", "-c", "echo 2 >> log"]}\'',
+    "mkdir -p deep/er; chmod +x log; echo 3 >> log",
+)
+RECORDS = 37
+"""Of a whole session of these steps, at least."""
+
+
+def killed_after(count: int) -> None:
+    """In the command's process: no record after so many."""
+    appended = Run._append
+
+    def append(self: Run, records: list[Record]) -> None:
+        appended(self, records)
+        if self.ledger.count >= count:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Run._append = append  # type: ignore[method-assign]
+
+
+def session(project: Path, model: Model, *more: str, count: int = 1 << 30) -> Done:
+    line = ("guard", "--json", "--wait", "0", *more, "--", sys.executable, "agent.py", "work")
+    return forked(project, line, env=model.env, before=lambda: killed_after(count))
+
+
+def left_of(project: Path) -> list[str]:
+    """Processes whose folder is the agent's copy of this project."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                str(project) in str((place / "root").readlink())
+                or str(project) in (place / "cmdline").read_text()
+            ):
+                found.append(place.name)
+        except OSError:
+            continue
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+def walk(tmp_path: Path, counts: Sequence[int]) -> None:
+    for count in counts:
+        project = tmp_path / f"p{count}"
+        project.mkdir()
+        for file in (AGENT, CLIENT):
+            shutil.copy(file, project / ("agent.py" if file == AGENT else file.name))
+        with Model(STEPS).serving() as model:
+            killed = session(project, model, count=count)
+            assert killed.code == -signal.SIGKILL, (count, killed.err)
+            until(lambda project=project: not left_of(project))  # type: ignore[misc]
+            name = next((project / ".spak/runs").glob("2*")).name
+            model.texts = ["cat log 2>/dev/null; ls -l log; ls -d deep/er; echo again >> log"]
+            model.asked.clear()
+            done = session(project, model, "--resume", name)
+        assert done.code == 0, (count, done.err)
+        assert done.json["state"] == "succeeded", count
+        lines = (project / ".spak/runs" / name / "workspace/log").read_text().split()
+        assert lines == [*["1", "2", "3"][: len(lines) - 1], "again"], (count, "each effect once")
+        if "3" in lines:
+            assert "-rwx" in model.said(1) and "deep/er\n" in model.said(1), count
+        for verb in (("ledger", "verify"), ("replay",)):
+            assert forked(project, (*verb, name)).code == 0, (count, verb)
+
+
+def test_a_killed_guard_takes_its_agent_along_and_goes_on(tmp_path: Path) -> None:
+    """During a request to the model, a turn's changes, a call of a tool of ours."""
+    walk(tmp_path, (5, 13, 18, 27))
+
+
+@pytest.mark.faults
+@pytest.mark.slow
+def test_the_same_after_every_record(tmp_path: Path) -> None:
+    walk(tmp_path, range(1, RECORDS))
+
+
+def test_a_session_that_ended_is_not_resumed(tmp_path: Path) -> None:
+    shutil.copy(AGENT, tmp_path / "agent.py")
+    with Model([]).serving() as model:
+        name = session(tmp_path, model).json["run"]
+        again = session(tmp_path, model, "--resume", name)
+    assert again.code == 2 and again.error == "guard.over"
