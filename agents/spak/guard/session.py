@@ -1,10 +1,10 @@
 """One guarded session: what the agent proposes reaches the run, and what became of it reaches the agent.
 
 Takes a run of specs/guard/guest.spak and a second workspace, the agent's copy, in which a step is always open
-while the agent works (`Served` has none). `turn` ends that step: where something changed the run takes it over
-as one transaction (`contained`), or the copy is taken back to before, exactly. Proposals come from the threads
-of the proxy, one at a time; the run is advanced by one thread, which waits in the proposer `outside` for the
-next.
+while the agent works (`Served` has none). `turn` ends that step: where something changed the run takes it
+over as one transaction (`contained`), or the copy is taken back to before, exactly. Proposals come from the
+threads of the proxy, one at a time; the run is advanced by one thread, which waits in the proposer `outside`
+for the next.
 
 `call` does one of our tools for the agent: judged, a transaction of the run, and its copy follows. A person's
 answers come from elsewhere, whenever they come (spak.guard.control): an approval counts for the next proposal
