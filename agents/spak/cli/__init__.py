@@ -58,7 +58,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "ask": ("ask", "say which strategy serves a request and why, and start it"),
     "repair": ("repair", "mend a failing test without a model, or say why not"),
     "guard": ("guard", "run a coding agent behind the walls, its changes as transactions"),
-    "mcp": ("mcp", "use the tools of MCP servers, pinned"),
+    "mcp": ("mcp", "offer our tools to clients of MCP, and use those of others, pinned"),
     "demo": ("demo", "tune a C attention kernel on this machine, verify and replay it"),
 }
 """Verb to its module and its line of help."""

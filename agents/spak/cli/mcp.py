@@ -1,4 +1,6 @@
-"""`spak mcp`: MCP servers of others, whose definitions a person approves and a lock file pins."""
+"""`spak mcp`: our tools as a server of MCP (spak.cli.mcp_serve), and those of others, whose definitions a
+person approves and a lock file pins.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,30 @@ if TYPE_CHECKING:
 
 
 @click.group(invoke_without_command=True)
+@click.option(
+    "--workspace", "folder", type=click.Path(path_type=Path), default=Path(), show_default=True,
+    help="The folder of the project; calls work in a copy.",
+)  # fmt: skip
+@click.option(
+    "--wait", type=click.FloatRange(0, 3600), default=20, show_default=True, metavar="S",
+    help="Seconds that a call waits for a person, before it is told to go on meanwhile.",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N",
+    help="Serve by HTTP at this port of this machine (0: a free one), not on standard input and output.",
+)  # fmt: skip
+@common.runs_option
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Use the tools of MCP servers of others: approved by a person, pinned in spak-mcp.lock, judged as any
-    tool of a run."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+def command(
+    ctx: click.Context, folder: Path, wait: float, port: int | None, runs_dir: Path | None
+) -> int | None:
+    """Offer our tools to a client of MCP, on standard input and output, as one run; or, with a verb, use
+    those of others: approved by a person, pinned in spak-mcp.lock, judged as any tool of a run."""
+    if ctx.invoked_subcommand is not None:
+        return None
+    from spak.cli.mcp_serve import serve
+
+    return serve(folder, wait, port, runs_dir)
 
 
 @command.command("add", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})

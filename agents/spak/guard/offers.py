@@ -14,8 +14,11 @@ from spak.guard import TASK
 from spak.guard.session import Proposal, Session
 from spak.mcp.sdk_server import Offered, Said
 from spak.runner.blobs import expand
+from spak.tools.outside import Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed
 
-NOT_OFFERED = frozenset({"contained", "model_request", "tunnel", "witnessed"})
+NOT_OFFERED = frozenset(
+    tool.entry.name for tool in (Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed)
+)
 """What the guard proposes itself."""
 
 
