@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from spak.datalog.values import Name
 from spak.errors import UnavailableError
 from spak.mcp import sdk_client
 from spak.ports import ToolResult
+from spak.runner.changes import first
 from spak.tools.served import MAX_RESULT
 
 LISTED = ("small", "", Name("/listed"))
@@ -75,6 +77,20 @@ def test_a_call_without_an_answer_is_lost_and_the_next_one_works(
         assert (safe.exit, safe.key["codes"]) == (1, [code])
         lay(tmp_path)
         assert tools["small__say"].run(call("small__say", text="hi")).output == b"say 1: hi"
+
+
+def test_a_call_that_a_crash_interrupted_is_not_made_again(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    asked = replace(call("small__say", text="hi"), first=partial(first, store, "effect-1"))
+    with servers(small(lay(tmp_path), pure=("count",))) as made:
+        tools = made.tools()
+        assert tools["small__say"].run(asked).output == b"say 1: hi"
+        again = tools["small__say"].run(asked)
+        assert (again.exit, again.key["codes"]) == (2, ["mcp.lost"])
+        assert tools["small__count"].run(replace(asked, tool="small__count")).exit == 0, "it changes nothing"
+        other = replace(asked, first=partial(first, store, "effect-2"))
+        assert tools["small__say"].run(other).output == b"say 3: hi"
 
 
 @pytest.mark.parametrize("how", ["hang", "end", "error", {"tools": 3}, {"tools": [{"name": 4}]}, "long"])

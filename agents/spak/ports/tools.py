@@ -57,6 +57,8 @@ class Call:
     repository: Commits | None = None
     """The commits of the run, for the tools that make and send them."""
     cancel: Cancel | None = None
+    first: Callable[[], bool] = lambda: True
+    """Writes down, durably, that it begins; False where that was written before: it may have been done."""
 
 
 @dataclass(frozen=True, slots=True)

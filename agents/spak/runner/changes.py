@@ -6,14 +6,19 @@ write, and does nothing. Both take the call before it starts and the body of its
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from spak.datalog.externals import Request
 from spak.datalog.values import Value
 from spak.door import look as leaving
 from spak.errors import UserError
+from spak.files.disk import Disk
 from spak.files.faults import is_fault
 from spak.kernel.outcomes import CHANGES
 from spak.kernel.permit import Asks
@@ -24,8 +29,33 @@ from spak.tools.observe.predicates import answers
 from spak.workspace import Workspace
 from spak.workspace.tree import Node
 
+STARTED = "started"
+"""In the store of a workspace: the effects of which it was written that they began."""
 WHY = 300
 """Characters of the reason that R4 and the record hold."""
+
+
+def first(store: Path, effect: str) -> bool:
+    """Write into the store of a workspace that a call begins, durably; False where it is written already.
+
+    For tools whose work no rollback takes back: after a crash nobody knows whether it was done.
+    """
+    disk = Disk()
+    with disk.folder(str(store)) as top:
+        with suppress(FileExistsError):
+            disk.mkdir(STARTED, top)
+        with disk.folder(STARTED, top) as at:
+            try:
+                file = disk.create(effect, at)
+            except FileExistsError:
+                return False
+            try:
+                disk.fsync(file)
+            finally:
+                os.close(file)
+            disk.fsync(at)
+        disk.fsync(top)
+    return True
 
 
 class Step(Protocol):
@@ -66,7 +96,7 @@ class Writing:
         """Confirms the lease: locks were waited for, and snapshots take time. Raises: LedgerError
         `ledger.lost_lease`."""
         self.confirm()
-        return call
+        return replace(call, first=partial(first, self.workspace.store, call.id))
 
     def take(self, body: dict[str, Any]) -> None:
         """Commit the step; R3 goes into the body, or why the step was undone: it must not leave too much, nor

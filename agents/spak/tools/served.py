@@ -267,6 +267,8 @@ class Served:
         self._servers.drop(self._server.name)
 
     def _run(self, call: Call) -> ToolResult:
+        if self.entry.effect != "pure" and not call.first():
+            return self._lost("the run stopped during the call")
         try:
             found, requests, sent = self._servers.call(self._server, self._tool, call)
         except UserError as error:
@@ -280,6 +282,11 @@ class Served:
                 "mcp.lost", why, "look at what it changed before it is called again", exit=LOST
             )
         return replace(self._result(found), requests=requests, request_bytes=sent)
+
+    def _lost(self, why: str) -> ToolResult:
+        message = f"{why}; whether {self._tool} was done is not known"
+        hint = "look at what it changed before it is called again"
+        return results.failed("mcp.lost", message, hint, exit=LOST)
 
     def _result(self, found: Mapping[str, Any]) -> ToolResult:
         raw = _text(found)
