@@ -4,7 +4,8 @@ Only when named (`make agents`): it installs the packages that bench/agents/pack
 hashes and without their install scripts, into `.venv-agents` (800 MB). The model is a server on loopback that
 speaks the Messages API and the Responses API, streamed, and answers with STEPS, shell commands of an agent
 that mends a planted bug, deletes a test that the law protects, and tries to reach a host. Where npm is not
-there, or an agent is for another machine, nothing is measured and it says so.
+there, or an agent is for another machine, nothing is measured and it says so. `spak guard doctor` is run on
+each too: what is open behind `spak guard`, and what with hooks only.
 """
 
 from __future__ import annotations
@@ -16,21 +17,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.sizes import QUICK
+from spak.guard.scripted import Scripted, ToolCall
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS, PLACE = ROOT / "bench/agents", ROOT / ".venv-agents"
-SESSION_S, VARIABLE = 300, "SPAK_TEST_AGENTS"
+SESSION_S, DOCTOR_S, VARIABLE = 300, 1800, "SPAK_TEST_AGENTS"
 BUG, RIGHT = (
     "def total(prices):\n    return sum(prices[1:])\n",
     "def total(prices):\n    return sum(prices)\n",
@@ -54,6 +52,7 @@ class Kind:
     args: Sequence[str]
     tool: str
     argument: str
+    more: Mapping[str, str]
 
 
 AGENTS = (
@@ -63,6 +62,7 @@ AGENTS = (
         ("-p", "mend the cart", "--allowedTools", "Bash"),
         "Bash",
         "command",
+        {"description": "A step"},
     ),
     Kind(
         "Codex 0.171.0",
@@ -70,6 +70,7 @@ AGENTS = (
         ("exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "mend the cart"),
         "exec_command",
         "cmd",
+        {},
     ),
 )
 
@@ -88,11 +89,28 @@ def rows() -> list[dict[str, Any]]:
             shutil.copyfile(PINS / name, PLACE / name)
         line = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         subprocess.run(line, cwd=PLACE, stdout=sys.stderr, check=True)
-    return [row for kind in AGENTS for row in _session(kind)]
+    return [row for kind in AGENTS for row in (*_session(kind), *_doctor(kind))]
+
+
+def _doctor(kind: Kind) -> list[dict[str, Any]]:
+    """What `spak guard doctor` finds open."""
+    program = PLACE / "node_modules" / kind.program
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
+        done = _spak(Path(name), {}, "guard", "doctor", str(program), "--json", timeout_s=DOCTOR_S)
+    found = json.loads(done.stdout)["rows"]
+    made = []
+    for mode, what, aim in (("guard", "behind spak guard", "<= 0"), ("hooks", "with hooks only", "")):
+        states = {row["name"]: row["state"] for row in found if row["name"].startswith(f"{mode}: ")}
+        for row in (row for row, state in states.items() if state != "shut"):
+            print(f"{kind.name}: {states[row]}: {row}", file=sys.stderr)
+        count = sum(state == "open" for state in states.values())
+        made.append(_row(f"agents: {kind.name}: doctor, open {what}, of {len(states)}", count, "", aim))
+    return made
 
 
 def _session(kind: Kind) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name, Model(kind).serving() as model:
+    calls = [ToolCall(kind.tool, {kind.argument: step, **kind.more}) for step in STEPS]
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name, Scripted(calls).serving() as model:
         shop = Path(name) / "shop"
         shop.mkdir()
         for file, text in (("cart.py", BUG), ("test_cart.py", TEST), ("law.mg", LAW)):
@@ -125,114 +143,13 @@ def _session(kind: Kind) -> list[dict[str, Any]]:
         ]
 
 
-def _spak(folder: Path, env: Mapping[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+def _spak(
+    folder: Path, env: Mapping[str, str], *args: str, timeout_s: float = SESSION_S
+) -> subprocess.CompletedProcess[str]:
     line = [str(Path(sys.executable).with_name("spak")), *args]
     return subprocess.run(
-        line, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=SESSION_S
+        line, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=timeout_s
     )
-
-
-@dataclass
-class Model:
-    """A server that speaks both APIs; `results` are what the agent said before each step, the newest part."""
-
-    kind: Kind
-    results: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    key = "sk-a-key-that-stays-outside"
-
-    @property
-    def env(self) -> dict[str, str]:
-        """Where the person's models are, and the keys."""
-        here = f"http://127.0.0.1:{self.port}"
-        return {
-            "ANTHROPIC_BASE_URL": here, "OPENAI_BASE_URL": f"{here}/v1",
-            "ANTHROPIC_API_KEY": self.key, "OPENAI_API_KEY": self.key,
-        }  # fmt: skip
-
-    @contextmanager
-    def serving(self) -> Iterator[Model]:
-        model, numbers = self, count()
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                key = self.headers.get("x-api-key") or self.headers.get("authorization", "")
-                events = model.events(asked, key.removeprefix("Bearer "), next(numbers))
-                data = "".join(
-                    f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events
-                ).encode()
-                self.send_response(200)
-                self.send_header("content-type", "text/event-stream")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args: object) -> None:
-                """Quiet."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            self.port = server.server_port
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                yield self
-            finally:
-                server.shutdown()
-
-    def events(self, asked: Mapping[str, Any], key: str, number: int) -> list[dict[str, Any]]:
-        """The next step, or the end, in the format of the question."""
-        self.keys.append(key)
-        messages = asked.get("messages")
-        said = messages if messages is not None else asked["input"]
-        if any(self.kind.tool in str(tool) for tool in asked.get("tools", ())) or messages is None:
-            step = STEPS[len(self.results)] if len(self.results) < len(STEPS) else ""
-            self.results.append(json.dumps(said[-2:]))
-        else:
-            step = ""
-        call = {self.kind.argument: step}
-        if messages is None:
-            return _response(step, self.kind.tool, call, str(asked["model"]), number)
-        return _message(step, self.kind.tool, call, str(asked["model"]), number)
-
-
-def _message(step: str, tool: str, call: Mapping[str, str], model: str, number: int) -> list[dict[str, Any]]:
-    """Of the Messages API."""
-    block: dict[str, Any] = {"type": "text", "text": ""}
-    delta: dict[str, Any] = {"type": "text_delta", "text": "Mended."}
-    if step:
-        block = {"type": "tool_use", "id": f"toolu_{number}", "name": tool, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps({**call, "description": "A step"})}
-    begun = {
-        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 100, "output_tokens": 1},
-    }  # fmt: skip
-    ended = {"stop_reason": "tool_use" if step else "end_turn", "stop_sequence": None}
-    return [
-        {"type": "message_start", "message": begun},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}},
-        {"type": "message_stop"},
-    ]
-
-
-def _response(step: str, tool: str, call: Mapping[str, str], model: str, number: int) -> list[dict[str, Any]]:
-    """Of the Responses API."""
-    item: dict[str, Any] = {"type": "message", "role": "assistant", "id": f"m{number}",
-                            "content": [{"type": "output_text", "text": "Mended."}]}  # fmt: skip
-    if step:
-        item = {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": tool,
-                "arguments": json.dumps(call)}  # fmt: skip
-    usage = {"input_tokens": 100, "input_tokens_details": None, "output_tokens": 20,
-             "output_tokens_details": None, "total_tokens": 120}  # fmt: skip
-    return [
-        {"type": "response.created", "response": {"id": f"r{number}"}},
-        {"type": "response.output_item.done", "item": item},
-        {"type": "response.completed", "response": {"id": f"r{number}", "model": model, "usage": usage}},
-    ]
 
 
 def _row(name: str, ours: float | None, unit: str, aim: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ tells it what to do. Each of WAYS loses or changes a file that the law protects,
 no rule on command lines sees; what lies in the copy afterwards is compared with before: bytes, modes,
 links, empty folders, untracked and ignored files. The user's own folder is compared too.
 
+Hooks are asked over the socket of `spak guard hooks serve`, as agents outside of the walls ask them.
+
 The floor of a request is the same endpoint, asked without the guard by the same client.
 """
 
@@ -13,16 +15,21 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from bench.sizes import sized
+from spak.guard import answer, hook_files
+from spak.guard.hook_agents import AGENTS
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES, REQUESTS = sized((2_000, 30_000), (50,)), sized(60, 3)
+FILES, REQUESTS, HOOKS = sized((2_000, 30_000), (50,)), sized(60, 3), sized(500, 12)
 LAW = 'forbidden(A) :- changed(A, Path, _), Path != "work.txt".\n'
 _ALL = "find . -path ./.git -prune -o"
 LOOK = (
@@ -78,7 +85,51 @@ WAYS = (
 
 def rows() -> list[dict[str, Any]]:
     """The figures: name, ours, floor, unit, aim."""
-    return [*_lost(), *(row for files in FILES for row in _latency(files))]
+    return [*_lost(), *(row for files in FILES for row in _latency(files)), *_hooks()]
+
+
+def _hooks() -> list[dict[str, Any]]:
+    """Milliseconds of a hook: from the connection to the answer, and with the program that agents start."""
+    calls = [
+        ("Bash", {"command": "ls -la"}),
+        ("Read", {"file_path": "a.txt"}),
+        ("Edit", {"file_path": "a.txt"}),
+    ]
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
+        shop = _project(Path(name) / "shop")
+        spak = str(Path(sys.executable).with_name("spak"))
+        line = [spak, "guard", "hooks", "serve"]
+        with subprocess.Popen(line, cwd=shop, stderr=subprocess.PIPE) as guard:
+            assert guard.stderr is not None
+            guard.stderr.readline()  # it listens
+            over, whole = list[float](), list[float]()
+            for number in range(HOOKS):
+                tool, args = calls[number % len(calls)]
+                event = {"session_id": "s", "tool_use_id": str(number), "tool_name": tool, "tool_input": args}
+                data = json.dumps(event).encode()
+                began = time.perf_counter()
+                with socket.socket(socket.AF_UNIX) as asking:
+                    asking.connect(str(hook_files.folder(shop) / answer.NAME))
+                    asking.sendall(b"claude before\n" + data)
+                    asking.shutdown(socket.SHUT_WR)
+                    said = asking.recv(1 << 16)
+                over.append(1000 * (time.perf_counter() - began))
+                assert said == b"spak-guard 0\n\n", said
+                if number % 10 == 0:
+                    began = time.perf_counter()
+                    hook = hook_files.command(AGENTS["claude"], "before", shop)
+                    subprocess.run(["/bin/sh", "-c", hook], input=data, check=True)
+                    whole.append(1000 * (time.perf_counter() - began))
+            guard.send_signal(signal.SIGINT)
+            guard.communicate()
+    found = []
+    for part, aim in ((50, 5), (99, 20)):
+        at = min(HOOKS - 1, HOOKS * part // 100)
+        found.append(
+            _row(f"guard: hook over the socket, p{part}", round(sorted(over)[at], 1), "ms", f"<= {aim}")
+        )
+    middle = round(sorted(whole)[len(whole) // 2], 1)
+    return [*found, _row("guard: hook with the start of its program, p50", middle, "ms", "")]
 
 
 def _lost() -> list[dict[str, Any]]:

@@ -42,6 +42,7 @@ VERBS: dict[str, str] = {
     "asks": "spak.cli.guard_people:asks_command",
     "answer": "spak.cli.guard_people:answer_command",
     "back": "spak.cli.guard_people:back_command",
+    "doctor": "spak.cli.guard_doctor",
     "hooks": "spak.cli.guard_hooks",
     "report": "spak.cli.guard_report",
 }

@@ -109,6 +109,8 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: made.end())
             held.stop = held.run.advance(held.mode, held.auto)
+            while made.decide():  # nobody is asked here: a law about witnesses that wants a signature denies
+                held.stop = held.run.advance(held.mode, held.auto)
         held.run.cancel()  # what was stopped is over
         calls = dict[Any, Any]()
         for record, _ in held.run.ledger.read():
@@ -131,7 +133,7 @@ def _judge(run: Run, project: Path) -> Callable[[Action], Decision]:
 
     policy = run.rules.gate.policy
     (eyes, answers), known = world(project, ()), around(policy, None, None)
-    return lambda action: judge(policy, action, eyes, known(action.tool), answers)
+    return lambda action: judge(policy, action, eyes, known(action.tool), answers, explain=False)
 
 
 def _project(folder: Path) -> Path:

@@ -81,7 +81,9 @@ class Upstream:
         return {"authorization": f"Bearer {self.key.reveal()}"}
 
 
+GUARDED = "SPAK_GUARDED"
 ENVIRONMENT: Mapping[str, str] = {
+    GUARDED: "1",
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:{spak-port}/anthropic",
     "ANTHROPIC_API_KEY": "behind-spak-guard",
     "OPENAI_BASE_URL": "http://127.0.0.1:{spak-port}/openai/v1",

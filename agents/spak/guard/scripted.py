@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +22,8 @@ class ToolCall(NamedTuple):
     """What the model has the agent do."""
 
     tool: str
-    args: Mapping[str, Any]
+    args: Mapping[str, Any] | Callable[[str], Mapping[str, Any]]
+    """Or what makes them of what the agent sent back before."""
 
 
 @dataclass
@@ -76,6 +77,8 @@ class Scripted:
         if messages is None or any(one.tool in offered for one in self.calls):
             call = self.calls[len(self.results)] if len(self.results) < len(self.calls) else None
             self.results.append(json.dumps(said[-2:]))
+            if call is not None and callable(call.args):
+                call = ToolCall(call.tool, call.args(self.results[-1]))
         model = str(asked.get("model", ""))
         return _response(call, model, number) if messages is None else _message(call, model, number)
 

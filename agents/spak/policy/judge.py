@@ -49,10 +49,13 @@ def judge(
     world: World,
     known: Iterable[Fact] = (),
     answers: Answers | None = None,
+    *,
+    explain: bool = True,
 ) -> Decision:
     """The decision about one action outside of a run; `known` are further facts, `answers` tells what the
-    policy asks of the workspace. Where the law leaves it to a person (`may_ask`), what it does not permit and
-    does not forbid is a question. Never raises, however odd the action is."""
+    policy asks of the workspace. Without `explain` it has no proof. Where the law leaves it to a person
+    (`may_ask`), what it does not permit and does not forbid is a question. Never raises, however odd the
+    action is."""
     try:
         found = facts(action, world, known)
         session = policy.session(found)
@@ -62,7 +65,7 @@ def judge(
         return denied(error.code, error.message, error.hint)
     except Exception as error:  # a fault of ours is no permission
         return _bug(error)
-    decision = decide(policy, found, session=session)
+    decision = decide(policy, found, explain, session)
     if decision.code != "policy.denied" or ("may_ask", 1) not in policy.predicates:
         return decision
     return (
