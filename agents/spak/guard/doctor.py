@@ -28,7 +28,7 @@ from spak.files.scratch import Scratch
 from spak.guard import hook_files
 from spak.guard.answer import NAME
 from spak.guard.hook_agents import AGENTS, HookAgent
-from spak.guard.proxy import OPTIONS
+from spak.guard.proxy import MODEL_OPTIONS
 from spak.guard.scripted import Scripted, ToolCall
 
 State = Literal["shut", "open", "not_coverable"]
@@ -227,7 +227,7 @@ def _hooks_only(program: Path, patient: Patient, way: Way, port: int) -> tuple[b
         env = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), **_NO_NETWORK}
         with _model(patient, way, f"touch {MARK}") as model, _guard(project, home, way):
             options = [one.replace("http://127.0.0.1:{spak-port}/openai/v1", model.env["OPENAI_BASE_URL"])
-                       for one in OPTIONS.get(program.name, ())]  # fmt: skip
+                       for one in MODEL_OPTIONS.get(program.name, ())]  # fmt: skip
             _run([str(program), *options, *_args(patient, way)], project, env | model.env)
         return (project / MARK).exists(), False
 

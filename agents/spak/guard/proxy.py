@@ -94,6 +94,15 @@ ENVIRONMENT: Mapping[str, str] = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """What the agent is told: no key is among it."""
+MODEL_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "codex": (
+        *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
+        *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
+        *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),
+        *("-c", 'model_providers.spak.wire_api="responses"'),
+    ),
+}
+"""Where the model is for agents that do not read it from the environment, by the name of the program."""
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "claude": (
         *("--mcp-config", '{"mcpServers":{"spak":{"type":"http","url":"http://127.0.0.1:{spak-port}/mcp"}}}'),
@@ -102,14 +111,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "codex": (
         *("-c", 'mcp_servers.spak.url="http://127.0.0.1:{spak-port}/mcp"'),
         *("-c", "mcp_servers.spak.required=true", "-c", "mcp_servers.spak.tool_timeout_sec=3600"),
-        *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
-        *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
-        *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),
-        *("-c", 'model_providers.spak.wire_api="responses"'),
+        *MODEL_OPTIONS["codex"],
     ),
 }
-"""First options of agents, by the name of the program: our tools, and where the model is for those that
-do not read it from the environment."""
+"""First options of agents, by the name of the program: our tools, and where the model is."""
 
 
 def upstreams(variables: Mapping[str, str]) -> dict[Provider, Upstream]:
