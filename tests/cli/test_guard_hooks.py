@@ -247,6 +247,30 @@ def test_what_nobody_understands_is_denied(shop: Path) -> None:
         assert guard.before("1", "Bash", command="ls").returncode == 0
 
 
+def test_calls_without_a_name_are_told_apart_by_what_they_are(shop: Path) -> None:
+    """Of Gemini CLI; and Cursor wants JSON that says nothing."""
+    with guarding(shop, "gemini") as guard:
+        event = {
+            "session_id": "s",
+            "tool_name": "read_file",
+            "tool_input": {"absolute_path": f"{shop}/cart.py"},
+        }
+        other = {**event, "tool_name": "run_shell_command", "tool_input": {"command": "make"}}
+        assert guard.hook("before", **event).returncode == 0
+        assert guard.hook("before", **other).returncode == 2
+        guard.hook("after", **event)
+        cursor = {
+            "conversation_id": "c",
+            "tool_use_id": "1",
+            "tool_name": "Shell",
+            "tool_input": {"command": "ls"},
+        }
+        done = hook(shop, "cursor", "before", json.dumps(cursor).encode())
+        assert (done.returncode, done.stdout) == (0, "{}")
+        counts = guard.end().json["witnessed"]
+    assert (counts["asked"], counts["obeyed"], counts["unknown"]) == (3, 2, 1)
+
+
 def test_a_law_about_what_is_witnessed_denies(shop: Path) -> None:
     (shop / "law.mg").write_text("forbidden(A) :- tool(A, /witnessed), spent(/steps, N), N > 2.\n")
     with guarding(shop, "claude") as guard:

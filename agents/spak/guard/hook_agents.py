@@ -40,6 +40,8 @@ class HookAgent:
     """In the agent's unit; None leaves the agent's own."""
     closed: tuple[str, object] | None = None
     """What makes the agent deny where the hook fails."""
+    silence: str = ""
+    """What a hook prints that says nothing."""
     asks: bool = False
     """Whether a hook can have the agent ask its person."""
     advice: str = ""
@@ -69,7 +71,7 @@ AGENTS: Mapping[str, HookAgent] = {
         ),
         HookAgent(
             "cursor", ".cursor/hooks.json", "preToolUse", ("postToolUse", "postToolUseFailure"), "stop",
-            "sessionStart", grouped=False, timeout=None, closed=("failClosed", True),
+            "sessionStart", grouped=False, timeout=None, closed=("failClosed", True), silence="{}",
             gaps=(_ANY, "a fault in the file switches its hooks off"),
         ),
     )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spak import canon
 from spak.cancel import Cancelled
 from spak.errors import UsageError, UserError
 from spak.guard.answer import FIRST, NAME
@@ -118,7 +119,7 @@ class Witness:
                         self._ended(agent, event)
                     case "start":
                         return self._start(agent, event)
-                return Answer()
+                return Answer(0, agent.silence)
         except UserError as error:
             return _refused(f"{error.message} [{error.code}]")
         except Cancelled:
@@ -149,7 +150,7 @@ class Witness:
         while len(self._open) > MOST_OPEN:
             del self._open[next(iter(self._open))]
         if verdict == "allow":
-            return Answer()
+            return Answer(0, agent.silence)
         if verdict == "ask":
             said = {
                 "hookEventName": agent.before,
@@ -198,7 +199,7 @@ class Witness:
 
     def _start(self, agent: HookAgent, event: Mapping[str, Any]) -> Answer:
         if not self._line or not agent.asks:
-            return Answer()
+            return Answer(0, agent.silence)
         return Answer(0, json.dumps({"systemMessage": self._line}))
 
     def _record(self, agent: HookAgent, event: str, session: str, call: str, tool: str, **more: str) -> str:
@@ -225,7 +226,7 @@ def _names(event: Mapping[str, Any]) -> tuple[str, str, str]:
     tool = event.get("tool_name")
     call = event.get("tool_use_id") or event.get("tool_call_id")
     if not call:
-        call = json.dumps([tool, event.get("tool_input")], sort_keys=True)[:200]
+        call = canon.digest(json.dumps([tool, event.get("tool_input")], sort_keys=True).encode())
     return session, str(call)[:200], tool[:200] if isinstance(tool, str) else ""
 
 
