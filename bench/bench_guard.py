@@ -85,7 +85,7 @@ WAYS = (
 
 def rows() -> list[dict[str, Any]]:
     """The figures: name, ours, floor, unit, aim."""
-    return [*_lost(), *(row for files in FILES for row in _latency(files)), *_hooks()]
+    return [*_lost(), *(row for files in FILES for row in (*_latency(files), *_reads(files))), *_hooks()]
 
 
 def _hooks() -> list[dict[str, Any]]:
@@ -173,6 +173,35 @@ def _latency(files: int) -> list[dict[str, Any]]:
             name = f"guard: request of {files} files, {kind}, added p{part}"
             found.append(_row(name, round(added, 1), "ms", f"<= {aim}"))
     return found
+
+
+READS = """python3 - <<'E'
+import http.client, json, os, time
+port = int(os.environ["ANTHROPIC_BASE_URL"].split(":")[2].split("/")[0])
+line, took = http.client.HTTPConnection("127.0.0.1", port), []
+headers = {"content-type": "application/json", "accept": "application/json, text/event-stream",
+           "mcp-protocol-version": "2025-06-18"}
+call = {"name": "read_file", "arguments": {"path": "a.txt"}}
+asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+for _ in range(COUNT):
+    began = time.perf_counter()
+    line.request("POST", "/mcp", asked, headers)
+    assert json.loads(line.getresponse().read())["result"]["isError"] is False
+    took.append(1000 * (time.perf_counter() - began))
+print("reads", json.dumps(took))
+E"""
+
+
+def _reads(files: int) -> list[dict[str, Any]]:
+    """Milliseconds of a call of `read_file` by MCP, at the agent; the first imports the protocol."""
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
+        asked, _ = _session(_project(Path(name) / "shop", files), [READS.replace("COUNT", str(REQUESTS))])
+    said = next(line for line in _said(asked[1]).splitlines() if line.startswith("reads "))
+    took = sorted(json.loads(said[6:])[1:])
+    return [
+        _row(f"guard: MCP read of {files} files, p{part}", round(took[len(took) * part // 100], 1), "ms", aim)
+        for part, aim in ((50, "<= 10"), (99, "<= 30"))
+    ]
 
 
 def _session(

@@ -185,26 +185,28 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
 def knowing(
     made: Host, chosen: Settings, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Host:
-    """The host with the secrets that are set, for runs on the command line, and a redactor that knows them.
-
-    One whose variable is not set is none. Raises: UnavailableError `llm.key_file`; UsageError `usage.config`
-    for a value that is too short to be kept out of records.
-    """
+    """The host with the secrets that are set, and a redactor that knows them. Raises: UnavailableError
+    `llm.key_file`; UsageError `usage.config` for a value that is too short to be kept out of records."""
     if not chosen.secrets:
         return made
+    found = secrets_of(chosen, environment, folder)
+    return replace(made, secrets=Secrets(found), redactor=Redactor([*chosen.llm.secrets(), *found.values()]))
+
+
+def secrets_of(
+    chosen: Settings, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> dict[str, Secret]:
+    """The values of `[secrets]` that are set, by name. Raises: as `knowing`."""
     variables = os.environ if environment is None else environment
     found: dict[str, Secret] = {}
     for name, place in chosen.secrets.items():
-        if "env" in place:
-            value = Secret(variables.get(place["env"], ""))
-        else:
-            value = llm_settings.read_key((folder or Path()) / Path(place["file"]).expanduser())
+        file = (folder or Path()) / Path(place.get("file", "")).expanduser()
+        value = Secret(variables.get(place["env"], "")) if "env" in place else llm_settings.read_key(file)
         if 0 < len(value.reveal()) < MIN_SECRET:
             raise _bad("secrets", name, "so short a value", f"at least {MIN_SECRET} characters")
         if value.reveal():
             found[name] = value
-    known = [*chosen.llm.secrets(), *found.values()]
-    return replace(made, secrets=Secrets(found), redactor=Redactor(known))
+    return found
 
 
 def law(chosen: Settings | None = None) -> Law:

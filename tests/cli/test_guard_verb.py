@@ -60,6 +60,18 @@ def test_a_session_is_a_run_and_its_changes_come_home_by_apply(cli: Cli, shop: P
     assert (shop / "cart.py").read_text() == CART.replace("[1:]", "")
 
 
+def test_a_key_of_the_secrets_is_put_in_too(cli: Cli, shop: Path) -> None:
+    (shop / "spak.toml").write_text('[secrets]\nANTHROPIC_API_KEY = {file = "key"}\n')
+    (shop / "key").write_text("sk-a-key-from-a-file")
+    (shop / "key").chmod(0o600)
+    with Model(["ls -a; cat key"]).serving() as model:
+        env = {**model.env, "ANTHROPIC_API_KEY": ""}
+        done = cli("guard", "--json", "--", sys.executable, "agent.py", "x", env=env, folder=shop)
+    assert done.code == 0, done.err
+    assert model.keys == ["sk-a-key-from-a-file"] * 2
+    assert "sk-a-key-from-a-file" not in model.said(1)
+
+
 def test_what_the_law_forbids_is_taken_back_byte_for_byte_and_the_agent_learns_why(
     cli: Cli, shop: Path
 ) -> None:

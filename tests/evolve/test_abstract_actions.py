@@ -158,8 +158,11 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     code, found = spak(tmp_path, "policy", "diff", "old.mg", "new.mg", "--abstract", "--json")
     assert (code, found["runs"], found["abstract"]["left_out"]) == (1, 0, 0)
     shown = [" ".join(item["facts"]) for item in found["abstract"]["newly_permitted"]]
-    assert len(shown) == 2 and all('"https", "a.example", 443' in line for line in shown)
-    assert {line.rpartition('"')[0].rpartition('"')[2] for line in shown} == {"GET", "HEAD"}
+    requests = [line for line in shown if "/http_request" in line]
+    assert len(requests) == 2 and all('"https", "a.example", 443' in line for line in requests)
+    assert {line.rpartition('"')[0].rpartition('"')[2] for line in requests} == {"GET", "HEAD"}
+    tunnels = [line for line in shown if "/tunnel" in line]
+    assert len(shown) == 4 and all('"a.example", 443' in line for line in tunnels)
     assert found["abstract"]["newly_denied"] == []
 
 

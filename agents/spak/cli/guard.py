@@ -154,7 +154,8 @@ def _session(
 
     if not folder.is_dir():
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
-    chosen, models = config.settings(), upstreams(os.environ)
+    chosen = config.settings()
+    models = upstreams(os.environ, config.secrets_of(chosen))
     inside.found(argv[0])
     if resumed is not None:
         held = _resumed(*common.find_run(resumed, runs_dir))

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
@@ -117,22 +118,27 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 """First options of agents, by the name of the program: our tools, and where the model is."""
 
 
-def upstreams(variables: Mapping[str, str]) -> dict[Provider, Upstream]:
+def upstreams(
+    variables: Mapping[str, str], secrets: Mapping[str, Secret] = MappingProxyType({})
+) -> dict[Provider, Upstream]:
     """Where the models are, with the person's keys, by the environment: ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY
-    and the same of OPENAI. Raises: UsageError `guard.address` for what would send a key unencrypted."""
+    and the same of OPENAI; a key that is not there is the secret of that name.
+
+    Raises: UsageError `guard.address` for what would send a key unencrypted."""
     usual: Mapping[Provider, str] = {
         "anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1",
     }  # fmt: skip
     found: dict[Provider, Upstream] = {}
     for name, address in usual.items():
         url = variables.get(f"{name.upper()}_BASE_URL") or address
-        key = variables.get(f"{name.upper()}_API_KEY", "")
+        named = f"{name.upper()}_API_KEY"
+        key = Secret(variables[named]) if variables.get(named) else secrets.get(named)
         parts = urlsplit(url)
         plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
         if not parts.hostname or not (parts.scheme == "https" or plain):
             what = f"{name.upper()}_BASE_URL is {url!a}"
             raise UsageError("guard.address", what, "an https:// address, or http:// of this machine")
-        found[name] = Upstream(url.rstrip("/"), Secret(key) if key else None)
+        found[name] = Upstream(url.rstrip("/"), key)
     return found
 
 
