@@ -4,14 +4,13 @@ Takes the working folder and SPAK_* variables; gives Settings, the Catalog that 
 the Host that a run uses. The only module of the library that reads the environment.
 
     [llm]        mode = "manual", model = ...    SPAK_LLM_MODE, SPAK_LLM_MODEL; the rest: spak.llm.settings
-    [execution]  mode = "stepwise", steps = 3    SPAK_EXECUTION_MODE, SPAK_EXECUTION_STEPS
+    [execution]  mode = "stepwise", steps = 3    SPAK_EXECUTION_MODE and _STEPS
     [sandbox]    launcher = "restricted"         SPAK_SANDBOX_LAUNCHER
                  wall_s, cpu_s, memory_mib, processes, output_kib
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
                  shown_secrets = ["*.pem"]       files that are no secrets, whatever their names say
     [workspace]  bring = ["gen"]                 what a run's copy holds, and how much at most
-    [network]    requests = ["public"]           SPAK_NETWORK_REQUESTS: where http_request may go
-                 models = ["public"]             SPAK_NETWORK_MODELS: where models' servers may be
+    [network]    requests, models = ["public"]   where http_request may go, and where models' servers may be
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
@@ -204,8 +203,7 @@ def secrets_of(
         value = Secret(variables.get(place["env"], "")) if "env" in place else llm_settings.read_key(file)
         if 0 < len(value.reveal()) < MIN_SECRET:
             raise _bad("secrets", name, "so short a value", f"at least {MIN_SECRET} characters")
-        if value.reveal():
-            found[name] = value
+        found |= {name: value} if value.reveal() else {}
     return found
 
 
