@@ -10,7 +10,7 @@ OTHERS = {
     "client/files.py": "a folder that a person names, sent whole where git has no say in it",
     "cli/apply.py": "names of one folder of the user's own, to tell whether cases count; nothing is opened",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
-    "guard/watch.py": "names of folders at any depth, to hear of changes in them; nothing is opened",
+    "workspace/watch.py": "names of folders at any depth, to hear of changes in them; nothing is opened",
     "files/disk.py": "removes a tree of any depth",
     "files/scratch.py": "names of temporary folders, outside of any workspace",
     "files/walk.py": "the walker",

@@ -127,8 +127,9 @@ def _keep_files(root: Path, name: str) -> dict[str, Any]:
     from spak.kernel.replay import replay
     from spak.ledger.files import FileLedgers
     from spak.workspace import Workspace
+    from spak.workspace.secret_nodes import secret_files
     from spak.workspace.store import Store
-    from spak.workspace.tree import load, secret_files
+    from spak.workspace.tree import load
     from spak.workspace.unpack import items_of
 
     none: dict[str, Any] = {"files": 0, "secrets": []}

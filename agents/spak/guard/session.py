@@ -26,7 +26,6 @@ from spak.cancel import TURN_S, Cancelled, check
 from spak.errors import RunError, UserError
 from spak.files.walk import printable
 from spak.guard.people import LATER, People
-from spak.guard.watch import Watch
 from spak.kernel.state import State
 from spak.policy import approval
 from spak.ports import Call, Candidate, PlanRequest, Search, ToolResult
@@ -36,6 +35,7 @@ from spak.runner import Run
 from spak.tools import results
 from spak.tools.outside import MOST_PATHS, AskPerson, Contained, ModelRequest
 from spak.workspace import Workspace
+from spak.workspace.watch import Watch
 
 ENDED = "guard.ended"
 STEP = "turn"
@@ -81,6 +81,8 @@ class Session:
         self.copy_root = ""
         """What the agent's copy was when it began its turn."""
         self._watch = Watch(copy.directory)
+        copy.watch()
+        run.workspace.watch()
         self.notes: list[str] = []
         """What the agent is to be told with its next request."""
         self.closing: list[Callable[[], None]] = []
@@ -262,6 +264,7 @@ class Session:
                 self._sweep(again=False)
                 self._waiting.put(None)
             self._watch.close()
+            self.copy.watch(False)
 
     def begin(self) -> None:
         """The agent may begin."""
@@ -277,7 +280,7 @@ class Session:
             raise RunError("guard.copy", "the agent's copy is not what the run has", "start a new session")
 
     def _sweep(self, *, again: bool = True) -> None:
-        root = self.copy.commit()
+        root = self.copy.commit(whole=not again)
         kept = root == self.run.state.r3
         if not kept:
             paths = [printable(path) for path in self.copy.touched()]

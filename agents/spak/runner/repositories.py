@@ -20,7 +20,7 @@ from spak.repository.commits import Commits, Files, Secret
 from spak.repository.git import Git
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
-from spak.workspace.tree import secret_files
+from spak.workspace.secret_nodes import secret_files
 
 
 class Repositories:

@@ -36,7 +36,8 @@ from spak.secrets.redact import Redactor, is_distinctive
 from spak.workspace import Workspace
 from spak.workspace.secret_files import Mark, called, content, mark, other_names, walk
 from spak.workspace.secret_list import Content
-from spak.workspace.tree import Node, holding, secret_files
+from spak.workspace.secret_nodes import holding, secret_files
+from spak.workspace.tree import Node
 
 _SETTLED_NS = 100_000_000
 

@@ -28,16 +28,25 @@ class Applier:
         self._paths: list[str] = []
         self._synced = 0
 
-    def apply(self, fd: int, target: Node, skip: frozenset[str] = frozenset()) -> list[str]:
-        """Bring the open folder to `target`, durably; gives the changed paths in the order of the walk."""
+    def apply(
+        self, fd: int, target: Node, skip: frozenset[str] = frozenset(), known: Node | None = None
+    ) -> list[str]:
+        """Bring the open folder to `target`, durably; gives the changed paths in the order of the walk.
+        `known` is the tree that it has, where that is certain: what is alike in both is not looked at."""
         mode = stat.S_IMODE(os.fstat(fd).st_mode)
-        self._folder(fd, target, "", self._mode(target, mode), skip)
+        self._folder(fd, target, "", self._mode(target, mode), skip, known)
         if self._synced > SYNC_EACH:
             self._disk.sync_all(fd)
         return self._paths
 
     def _folder(
-        self, fd: int, target: Node, path: str, mode: int, skip: frozenset[str] = frozenset()
+        self,
+        fd: int,
+        target: Node,
+        path: str,
+        mode: int,
+        skip: frozenset[str] = frozenset(),
+        known: Node | None = None,
     ) -> None:
         """Bring an open folder to `target` and leave it with the permission bits `mode`."""
         with _Folder(fd, self._disk, mode) as folder:
@@ -45,14 +54,18 @@ class Applier:
             for filename in _names(fd):
                 here = f"{path}{filename}"
                 wanted = target.children.get(filename)
-                if filename in skip or self._settle(folder, filename, wanted, here):
+                has = known.children.get(filename) if known is not None else None
+                alike = _alike(has, wanted) and not self._exact
+                if filename in skip or alike or self._settle(folder, filename, wanted, here, has):
                     right.add(filename)
             for filename in sorted(target.children.keys() - right, key=to_bytes):
                 self._make(folder, filename, target.children[filename], f"{path}{filename}")
             if folder.changed:
                 self._sync(fd)
 
-    def _settle(self, folder: _Folder, filename: str, wanted: Node | None, path: str) -> bool:
+    def _settle(
+        self, folder: _Folder, filename: str, wanted: Node | None, path: str, known: Node | None
+    ) -> bool:
         """Bring what stands there to `wanted`; False when it is gone and must be made."""
         found = os.stat(filename, dir_fd=folder.fd, follow_symlinks=False)
         kind = _kind(found)
@@ -68,7 +81,7 @@ class Applier:
             if mode != stat.S_IMODE(found.st_mode):
                 self._note(path)
             with self._disk.folder(filename, folder.fd, force=True) as inner:
-                self._folder(inner, wanted, f"{path}/", mode)
+                self._folder(inner, wanted, f"{path}/", mode, known=known)
         elif kind == "f":
             self._settle_file(folder, filename, wanted, path, found)
         elif os.readlink(filename, dir_fd=folder.fd) != to_text(self._store.read(wanted.digest)):
@@ -181,6 +194,13 @@ class _Folder:
         if error[0] is None and stat.S_IMODE(os.fstat(self.fd).st_mode) != self._mode:
             self._disk.chmod(self.fd, self._mode)
             self._disk.fsync(self.fd)
+
+
+def _alike(known: Node | None, wanted: Node | None) -> bool:
+    """Whether both are the same, by what a digest says: contents, and whether a file may be run."""
+    if known is None or wanted is None or known.kind != wanted.kind or known.digest != wanted.digest:
+        return False
+    return known.kind in ("d", "l") or (known.kind == "f" and not (known.mode ^ wanted.mode) & 0o100)
 
 
 def _names(fd: int) -> list[str]:

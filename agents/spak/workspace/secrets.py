@@ -14,8 +14,9 @@ from spak.errors import UserError
 from spak.files.disk import typed
 from spak.workspace.secret_files import lying, walk
 from spak.workspace.secret_list import Content, SecretList
+from spak.workspace.secret_nodes import holding, secret_contents, secret_files
 from spak.workspace.store import Store
-from spak.workspace.tree import Node, Scanner, holding, load, secret_contents, secret_files
+from spak.workspace.tree import Node, Scanner, load
 
 
 class Secrets:

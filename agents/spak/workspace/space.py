@@ -236,7 +236,7 @@ class Workspace:
                 )
             self._scanner.cancel = cancel
             try:
-                tree = self._scanner.scan(fd, self._skip, keep=True)
+                tree = self._scanner.scan(fd, self._skip, keep=True, partly=True)
             finally:
                 self._scanner.cancel = None
             if self._way_back[0] is not tree.root:
@@ -248,15 +248,19 @@ class Workspace:
             self._state = "open"
             return tree.root.digest
 
-    def commit(self) -> str:
+    def watch(self, begin: bool = True) -> None:
+        """From now on, or no longer, a step reads only folders in which something changed, where known."""
+        self._scanner.watch(self.directory if begin else None)
+
+    def commit(self, *, whole: bool = False) -> str:
         """After it: make what changed durable; gives the new root. The way back stays until `settle`.
 
         Sockets, pipes and devices that the effect left behind are removed: they have no content to keep. A
-        file that it made or changed takes no rights of its owner along (setuid, setgid).
+        file that it made or changed takes no rights of its owner along (setuid, setgid). `whole`: read all.
         """
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
-            tree = self._scan(fd)
+            tree = self._scan(fd, partly=not whole)
             if tree.root is not base and tree.takes_rights and finish.strip(self._disk, fd, base, tree.root):
                 tree = self._scan(fd)
             self._touched, self._left = [], tree.root
@@ -341,9 +345,8 @@ class Workspace:
     def bring(self, other: Workspace) -> None:
         """Within a step: make the folder hold what a committed step of another workspace left there.
 
-        Raises: RunError `workspace.*`; BugError where either has no such step.
-        """
-        self._must_be_open("bring")
+        Raises: RunError `workspace.*`; BugError where either has no such step."""
+        base = self._must_be_open("bring")
         if other._left is None:
             raise BugError("bug.workspace", "bring without a committed step of the other workspace")
         sources = self._store.sources
@@ -351,7 +354,7 @@ class Workspace:
         try:
             with self._held("taking changes over") as fd:
                 applier = Applier(self._disk, self._store, self._scanner, exact=False)
-                applier.apply(fd, other._left, self._skip)
+                applier.apply(fd, other._left, self._skip, base if self._scanner.still else None)
         finally:
             self._store.sources = sources
 
@@ -471,8 +474,8 @@ class Workspace:
             self._disk.owner = (found.st_uid, found.st_gid)
         return self._disk.open_folder(self._place)
 
-    def _scan(self, fd: int, *, keep: bool = True) -> Tree:
-        tree = self._scanner.scan(fd, self._skip, keep=keep)
+    def _scan(self, fd: int, *, keep: bool = True, partly: bool = False) -> Tree:
+        tree = self._scanner.scan(fd, self._skip, keep=keep, partly=partly)
         self._store.write()
         return tree
 

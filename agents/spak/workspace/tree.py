@@ -22,14 +22,15 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from spak import canon
 from spak.cancel import Cancel, check
 from spak.errors import RunError
 from spak.files.disk import Disk
 from spak.secrets import contents, which
-from spak.workspace.secret_list import Content
 from spak.workspace.store import CHUNK, Store, name
+from spak.workspace.watch import Dirty, Watch
 
 TREE = b"spak-tree 1\0"
 MAX_DEPTH = 128
@@ -61,6 +62,10 @@ class Node:
     """Of a folder: what `secret_files` found, so that it looks at what changed and at nothing else."""
     holds: tuple[Mapping[str, int], tuple[str, ...]] | None = None
     """Of a folder: what `holding` found, and of what."""
+    links: int = 1
+    """Of a file that was scanned: how many names it has."""
+    sums: tuple[int, int, Mapping[tuple[str, int], int]] | None = None
+    """Of a folder that was scanned: entries and bytes below it, and modes, its own included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +106,47 @@ class Scanner:
         self.disk = disk
         self.bounds = bounds
         self._seen: dict[int, tuple[_Signature | None, Node]] = {}
-        self._last: Node | None = None
+        self.last: Node | None = None
+        """The tree of the scan before."""
         self.cancel: Cancel | None = None
         """What breaks off a scan."""
+        self._watch: Watch | None = None
+        self._known = False
+        """Whether the last tree is what there is, but for what the watch saw since."""
+
+    def watch(self, folder: Path | None) -> None:
+        """Hear of changes in the folder from now on; in none, no more."""
+        if self._watch is not None:
+            self._watch.close()
+        self._watch, self._known = Watch(folder) if folder is not None else None, False
 
     @property
-    def last(self) -> Node | None:
-        """The tree of the scan before."""
-        return self._last
+    def still(self) -> bool:
+        """Whether the folder is known to be as the last tree says."""
+        return self._watch is not None and self._known and self._watch.quiet()
 
-    def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool) -> Tree:
+    def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool, partly: bool = False) -> Tree:
         """The tree under an open folder, without the names in `skip` at its top; `keep` stores what is new.
+        `partly`: where changes are heard of, only folders in which something changed are read.
 
         Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`; Cancelled.
         """
+        watched = self._watch is not None and keep
+        dirty = self._watch.take() if watched and self._watch is not None else None
+        known, self._known = self._known, False
+        if dirty is not None and partly and known:
+            this = _Pass(self, keep, dirty)
+            tree = this.tree(fd, skip)
+            if not this.linked and all(at(tree.root, path) is not None for path in dirty.written):
+                self._known = True
+                return tree
         this = _Pass(self, keep)
-        self._last = this.folder(fd, stat.S_IMODE(os.fstat(fd).st_mode), skip, 0, self._last)
+        tree = this.tree(fd, skip)
+        self._known = watched and dirty is not None
         if len(self._seen) > len(this.inodes):
             for inode in self._seen.keys() - this.inodes:
                 del self._seen[inode]
-        return Tree(self._last, this.modes, this.entries, this.size_bytes)
+        return tree
 
     def know(self, written: Iterable[tuple[os.stat_result, str, bool]]) -> None:
         """Take files for read that were written under the workspace lock, which is held still: nobody else
@@ -167,6 +193,7 @@ class Scanner:
         _, node = self._seen.get(found.st_ino, _UNSEEN)
         if node is None or node.digest != digest or node.changed_ns != found.st_ctime_ns:
             node = Node("f", mode, digest, found.st_size, {}, found.st_ino, found.st_ctime_ns)
+        node.links = found.st_nlink
         self._seen[found.st_ino] = (_signature(found) if settled(found, started) else None, node)
         return node
 
@@ -198,70 +225,116 @@ def holds_secret(fd: int, filename: str) -> bool:
 
 
 class _Pass:
-    """One scan."""
+    """One scan; with `dirty`, of the folders in which something changed."""
 
-    def __init__(self, scanner: Scanner, keep: bool) -> None:
+    def __init__(self, scanner: Scanner, keep: bool, dirty: Dirty | None = None) -> None:
         self.inodes: set[int] = set()
         self.modes: dict[tuple[str, int], int] = {}
         self._scanner = scanner
         self._keep = keep
+        self._dirty = dirty
         self.entries = 0
         self.size_bytes = 0
+        self.linked = False
+        """Whether a file that changed has names elsewhere, or had: the change is theirs too."""
 
-    def folder(self, fd: int, mode: int, skip: frozenset[str], depth: int, before: Node | None) -> Node:
+    def tree(self, fd: int, skip: frozenset[str]) -> Tree:
+        """The tree under an open folder."""
+        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        self._scanner.last = root = self.folder(fd, mode, skip, 0, self._scanner.last, "")
+        return Tree(root, self.modes, self.entries, self.size_bytes)
+
+    def folder(
+        self, fd: int, mode: int, skip: frozenset[str], depth: int, before: Node | None, path: str
+    ) -> Node:
         """The node of an open folder: the one of the scan before where nothing in it changed."""
         if depth > MAX_DEPTH:
             raise _too_much(f"folders are more than {MAX_DEPTH} deep")
+        outer, count, size = self.modes, self.entries, self.size_bytes
+        self.modes = {}
         self._count_mode("d", mode)
         children: dict[str, Node] = {}
         old = before.children if before is not None else {}
         with os.scandir(fd) as entries:
             for entry in entries:
                 if entry.name not in skip:
-                    children[entry.name] = self._entry(fd, entry, depth, old.get(entry.name))
+                    here = f"{path}{entry.name}"
+                    children[entry.name] = self._entry(fd, entry, depth, old.get(entry.name), here)
+        gone = (node for filename, node in old.items() if children.get(filename) is not node)
+        self.linked = self.linked or any(node.links > 1 for node in gone)
+        sums = self.entries - count, self.size_bytes - size, self.modes
+        self._add_modes(outer)
         if (
             before is not None
             and before.mode == mode
             and old == children
             and (not self._keep or self._scanner.store.has(before.digest))
         ):
+            before.sums = sums
             return before
-        node = Node("d", mode, children=children)
+        node = Node("d", mode, children=children, sums=sums)
         listed = encode(node)
         node.digest = canon.digest(listed)
         if self._keep:
             self._scanner.store.put(node.digest, listed)
         return node
 
-    def _entry(self, fd: int, entry: os.DirEntry[str], depth: int, before: Node | None) -> Node:
+    def _add_modes(self, more: Mapping[tuple[str, int], int]) -> None:
+        self.modes = dict(self.modes)
+        for kind, count in more.items():
+            self.modes[kind] = self.modes.get(kind, 0) + count
+
+    def _entry(self, fd: int, entry: os.DirEntry[str], depth: int, before: Node | None, path: str) -> Node:
         found = entry.stat(follow_symlinks=False)
         mode = found.st_mode
-        self.entries += 1
-        if self.entries > self._scanner.bounds.entries:
-            raise _too_much(f"it holds more than {self._scanner.bounds.entries} files and folders")
+        self._count(1, 0)
         if stat.S_ISREG(mode):
-            self.size_bytes += found.st_size
-            if self.size_bytes > self._scanner.bounds.size_bytes:
-                raise _too_much(f"its files are more than {self._scanner.bounds.size_bytes >> 20} MiB")
+            self._count(0, found.st_size)
             node = self._scanner.file(fd, entry.name, found, keep=self._keep)
             self.inodes.add(found.st_ino)
             self._count_mode("x" if node.mode & 0o100 else "f", node.mode)
+            self.linked = self.linked or (node is not before and found.st_nlink > 1)
             return node
         if stat.S_ISDIR(mode):
             if before is not None and before.kind != "d":
                 before = None
-            return self._inner(fd, entry.name, stat.S_IMODE(mode), depth + 1, before)
+            if before is not None and self._as_it_was(before, stat.S_IMODE(mode), path):
+                return before
+            dirty, came = self._dirty, self._dirty is not None and path in self._dirty.whole
+            self._dirty = None if came else dirty
+            node = self._inner(fd, entry.name, stat.S_IMODE(mode), depth + 1, before, f"{path}/")
+            self._dirty = dirty
+            return node
         if stat.S_ISLNK(mode):
             return self._link(fd, entry.name, before)
         return Node("s", stat.S_IMODE(mode))
 
-    def _inner(self, at: int, filename: str, mode: int, depth: int, before: Node | None) -> Node:
+    def _as_it_was(self, before: Node, mode: int, path: str) -> bool:
+        """Whether nothing changed in a folder; then it is counted without a look."""
+        if self._dirty is None or before.sums is None or before.mode != mode or path in self._dirty.above:
+            return False
+        if self._keep and not self._scanner.store.has(before.digest):
+            return False
+        count, size, modes = before.sums
+        self._count(count, size)
+        self._add_modes(modes)
+        return True
+
+    def _count(self, entries: int, size_bytes: int) -> None:
+        self.entries += entries
+        self.size_bytes += size_bytes
+        if self.entries > self._scanner.bounds.entries:
+            raise _too_much(f"it holds more than {self._scanner.bounds.entries} files and folders")
+        if self.size_bytes > self._scanner.bounds.size_bytes:
+            raise _too_much(f"its files are more than {self._scanner.bounds.size_bytes >> 20} MiB")
+
+    def _inner(self, at: int, filename: str, mode: int, depth: int, before: Node | None, path: str) -> Node:
         if mode & 0o500 != 0o500:
             with self._scanner.disk.visit(filename, at, mode) as fd:
-                return self.folder(fd, mode, _NO_NAMES, depth, before)
+                return self.folder(fd, mode, _NO_NAMES, depth, before, path)
         fd = self._scanner.disk.open_folder(filename, at)
         try:
-            return self.folder(fd, mode, _NO_NAMES, depth, before)
+            return self.folder(fd, mode, _NO_NAMES, depth, before, path)
         finally:
             os.close(fd)
 
@@ -376,64 +449,6 @@ def links(root: Node, skipped: Callable[[str], bool]) -> Iterator[str]:
                 yield path
             elif node.kind == "d" and path != ".git" and not skipped(f"{path}/"):
                 todo.append((f"{path}/", node))
-
-
-def secret_files(folder: Node) -> tuple[str, ...]:
-    """Paths below a folder that are of secrets by their names (spak.secrets.which) or, where they were
-    scanned, by their contents (spak.secrets.contents), in no order."""
-    if folder.secrets is None:
-        found: list[str] = []
-        for filename, node in folder.children.items():
-            if node.kind == "f":
-                if which.secret_name(filename) or (node.holds_secret and which.may_hold(filename)):
-                    found.append(filename)
-            elif node.kind == "d" and not which.of_git(filename):
-                below = set(_files(node) if which.secret_folder(filename) else secret_files(node))
-                if filename in which.NO_SECRETS_BELOW:
-                    below = {path for path in below if which.secret(path)}
-                below |= {
-                    inner
-                    for inner, child in node.children.items()
-                    if child.kind == "f" and which.secret_below(filename, inner)
-                }
-                if which.keeps_secrets(filename):
-                    below |= {path for path in _files(node) if not which.is_code(path.rpartition("/")[2])}
-                found += [f"{filename}/{path}" for path in below]
-        folder.secrets = tuple(found)
-    return folder.secrets
-
-
-def secret_contents(root: Node) -> tuple[Content, ...]:
-    """What lies in files of secrets, and in no other file of the tree; nothing empty."""
-    paths = {path: at(root, path) for path in sorted(secret_files(root))}
-    found = {path: node for path, node in paths.items() if node is not None and node.size}
-    shown = holding(root, {node.digest: node.size for node in found.values()})
-    public = {node.digest for path in shown if path not in found and (node := at(root, path)) is not None}
-    return tuple(
-        Content(path, node.digest, node.size) for path, node in found.items() if node.digest not in public
-    )
-
-
-def holding(folder: Node, wanted: Mapping[str, int]) -> tuple[str, ...]:
-    """Paths of files below a folder whose content is one of these, by digest; fast where it is the same
-    mapping again."""
-    if folder.holds is None or folder.holds[0] is not wanted:
-        found: list[str] = []
-        for filename, node in folder.children.items():
-            if node.kind == "f" and node.digest in wanted:
-                found.append(filename)
-            elif node.kind == "d":
-                found += [f"{filename}/{path}" for path in holding(node, wanted)]
-        folder.holds = wanted, tuple(found)
-    return folder.holds[1]
-
-
-def _files(folder: Node) -> Iterator[str]:
-    for filename, node in folder.children.items():
-        if node.kind == "f":
-            yield filename
-        elif node.kind == "d":
-            yield from (f"{filename}/{path}" for path in _files(node))
 
 
 def specials(root: Mapping[str, Node], path: str = "") -> list[str]:

@@ -20,7 +20,8 @@ from spak.runner.views.quality import judges
 from spak.runner.views.run_json import by_own_tests
 from spak.secrets import values as secret_values
 from spak.secrets.redact import Redactor
-from spak.workspace.tree import at, load, secret_files
+from spak.workspace.secret_nodes import secret_files
+from spak.workspace.tree import at, load
 from spakweb.ground.errors import Refused
 from spakweb.store.ledger.store import DatabaseLedgers
 from spakweb.store.ledger.workspaces import store_of

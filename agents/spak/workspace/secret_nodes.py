@@ -1,0 +1,71 @@
+"""Which files of a tree are of secrets, and which hold given contents: what a scan has seen, and no file.
+
+Takes a tree of `spak.workspace.tree`; gives paths. What was found is kept with each folder, so that only what
+changed is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from spak.secrets import which
+from spak.workspace.secret_list import Content
+from spak.workspace.tree import Node, at
+
+
+def secret_files(folder: Node) -> tuple[str, ...]:
+    """Paths below a folder that are of secrets by their names (spak.secrets.which) or, where they were
+    scanned, by their contents (spak.secrets.contents), in no order."""
+    if folder.secrets is None:
+        found: list[str] = []
+        for filename, node in folder.children.items():
+            if node.kind == "f":
+                if which.secret_name(filename) or (node.holds_secret and which.may_hold(filename)):
+                    found.append(filename)
+            elif node.kind == "d" and not which.of_git(filename):
+                below = set(_files(node) if which.secret_folder(filename) else secret_files(node))
+                if filename in which.NO_SECRETS_BELOW:
+                    below = {path for path in below if which.secret(path)}
+                below |= {
+                    inner
+                    for inner, child in node.children.items()
+                    if child.kind == "f" and which.secret_below(filename, inner)
+                }
+                if which.keeps_secrets(filename):
+                    below |= {path for path in _files(node) if not which.is_code(path.rpartition("/")[2])}
+                found += [f"{filename}/{path}" for path in below]
+        folder.secrets = tuple(found)
+    return folder.secrets
+
+
+def secret_contents(root: Node) -> tuple[Content, ...]:
+    """What lies in files of secrets, and in no other file of the tree; nothing empty."""
+    paths = {path: at(root, path) for path in sorted(secret_files(root))}
+    found = {path: node for path, node in paths.items() if node is not None and node.size}
+    shown = holding(root, {node.digest: node.size for node in found.values()})
+    public = {node.digest for path in shown if path not in found and (node := at(root, path)) is not None}
+    return tuple(
+        Content(path, node.digest, node.size) for path, node in found.items() if node.digest not in public
+    )
+
+
+def holding(folder: Node, wanted: Mapping[str, int]) -> tuple[str, ...]:
+    """Paths of files below a folder whose content is one of these, by digest; fast where it is the same
+    mapping again."""
+    if folder.holds is None or folder.holds[0] is not wanted:
+        found: list[str] = []
+        for filename, node in folder.children.items():
+            if node.kind == "f" and node.digest in wanted:
+                found.append(filename)
+            elif node.kind == "d":
+                found += [f"{filename}/{path}" for path in holding(node, wanted)]
+        folder.holds = wanted, tuple(found)
+    return folder.holds[1]
+
+
+def _files(folder: Node) -> Iterator[str]:
+    for filename, node in folder.children.items():
+        if node.kind == "f":
+            yield filename
+        elif node.kind == "d":
+            yield from (f"{filename}/{path}" for path in _files(node))
