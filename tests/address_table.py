@@ -170,6 +170,7 @@ TEAM_ROUTES = {
     "spak-run-check": Route(VIEWER, "post", {}, RUN),
     "spak-run-fork": Route(EDITOR, args=RUN),
     "spak-run-mend": Route(EDITOR, "post", {"answer": "1"}, RUN),
+    "spak-run-spec": Route(EDITOR, "post", {}, RUN),
     "spak-run-take-back": Route(EDITOR, "post", {"seq": "1"}, RUN),
     "spak-run-fork-go": Route(EDITOR, "post", {"at": "1"}, RUN),
     "spak-run-export": Route(VIEWER, args=RUN),
@@ -193,6 +194,7 @@ BY_TOKEN = {
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
+    "spak-run-spec": 409,  # no guarded session
     "spak-run-take-back": 409,  # no guarded session
     "spak-run-mend": 422,  # a run that asked nothing
     "spak-suite-bring": 400,

@@ -45,6 +45,7 @@ VERBS: dict[str, str] = {
     "doctor": "spak.cli.guard_doctor",
     "hooks": "spak.cli.guard_hooks",
     "report": "spak.cli.guard_report",
+    "spec": "spak.cli.guard_spec",
 }
 """Verb of `spak guard` to the module with its `command`, or another name in it."""
 

@@ -48,7 +48,16 @@ class Reporting:
 
     def obey(self, asked: Asked) -> str:
         """Do what somebody asked on the page; gives why not, or nothing. Raises: UserError."""
-        return "the guard of this version does not do that"
+        from spak.guard.orders import answers
+
+        body = asked["body"]
+        if self.session is None:
+            return "the agent has not begun"
+        if asked["kind"] == "take_back":
+            answers(self.session, {"do": "back", "record": int(body["seq"]) - 1})
+        else:
+            answers(self.session, {"do": "approve", "body": body["signed"]})
+        return ""
 
 
 @contextmanager
@@ -138,7 +147,7 @@ def reporting(link: Link | None, held: Held, *, quiet: bool) -> Iterator[Reporti
         return redactor is not None and redactor.text(text) != text
 
     def waits() -> bool:
-        return run.state.r6 is not None and run.state.r6.act == "approve"
+        return made.session is not None and bool(made.session.people.waiting()["approvals"])
 
     def told(line: str) -> None:
         if quiet:

@@ -26,7 +26,7 @@ from spak.records import decode
 from spak.secrets import which
 from spak.workspace.parted import differing
 
-PACE_S, BEAT_S, ASKED_S = 0.5, 10.0, 2.0
+PACE_S, BEAT_S, ASKED_S = 0.5, 5.0, 2.0
 """The least time between two reports; how often a session is reported that does nothing, and one that waits
 for somebody."""
 MOST_LINES, MOST_BYTES = 500, 8 << 20
@@ -180,6 +180,7 @@ class Reports:
         self._done: dict[int, str] = {}
         self._answered: dict[int, str] = {}
         """What became of what was asked, also of what the platform has heard."""
+        self._begun: set[int] = set()
         self._news, self._closing = threading.Event(), threading.Event()
         self.page, self.away = "", ""
         self._thread = threading.Thread(target=self._work, name="guard-reports", daemon=True)
@@ -240,23 +241,30 @@ class Reports:
         heard = self.platform.report(self.team, self.folder.name, BytesIO(report.body(done)))
         self._sent = report.sent()
         for number in done:
-            del self._done[number]
+            self._done.pop(number, None)
         if heard["html_url"] and not self.page:
             self.page = str(heard["html_url"])
             self._told(f"live at {self.page}")
-        return self._obey(heard["asked"]) or more
+        self._obey(heard["asked"])
+        return more
 
-    def _obey(self, asked: Iterable[Asked]) -> bool:
-        """Do what was asked and was not done yet; whether there is an outcome to send."""
+    def _obey(self, asked: Iterable[Asked]) -> None:
+        """Begin what was asked and was not begun yet; to take changes back waits for the model's answer."""
         for one in asked:
             number = int(one["id"])
-            if number not in self._answered:
-                try:
-                    self._answered[number] = self._ask(one)
-                except UserError as error:
-                    self._answered[number] = f"{error.code}: {error.message}"
-            self._done[number] = self._answered[number]
-        return bool(self._done)
+            if number in self._answered:
+                self._done[number] = self._answered[number]
+            elif number not in self._begun:
+                self._begun.add(number)
+                threading.Thread(target=self._answer, args=(number, one), daemon=True).start()
+
+    def _answer(self, number: int, one: Asked) -> None:
+        try:
+            outcome = self._ask(one)
+        except UserError as error:
+            outcome = f"{error.code}: {error.message}"
+        self._answered[number] = self._done[number] = outcome
+        self._news.set()
 
 
 def of_law(found: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str], list[Mapping[str, Any]]]:

@@ -83,7 +83,7 @@ export class Pane {
 
   show(html, url) {
     this.element.innerHTML = html;
-    const tab = url.searchParams.get("tab") ?? "timeline";
+    const tab = url.searchParams.get("tab") ?? document.querySelector(".detail-side .tabs a").dataset.tab;
     this.element.dataset.tab = tab;
     this.log.open(byId("log"));
     this.olderOnScroll();
@@ -122,7 +122,7 @@ export class Pane {
     if (this.tab === "log") {
       if (!byId("log")) this.refresh();
       else if (!asked.get("before")) this.log.more();
-    } else if (this.tab === "timeline" || this.tab === "workspace" || (this.tab === "records" && !list)) this.refresh();
+    } else if (["timeline", "session", "workspace"].includes(this.tab) || (this.tab === "records" && !list)) this.refresh();
     else if (this.tab === "records" && !FILTERS.some((name) => asked.get(name))) prepend(list, records, page);
   }
 

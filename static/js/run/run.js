@@ -39,7 +39,8 @@ class RunPage {
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
     document.addEventListener("submit", (event) => this.submitted(event));
-    panes(document.querySelector(".run-columns"), "spak-run-panes");
+    const columns = document.querySelector(".run-columns");  // a guarded session has no graph
+    if (columns) panes(columns, "spak-run-panes");
     this.continueCheck();
     this.draft = new Draft(this.about, (path) => this.opened([...document.querySelectorAll("#run-ask [data-edit]")].find((one) => one.dataset.edit === path)));
     setInterval(() => this.tick(), QUEUED_MS);

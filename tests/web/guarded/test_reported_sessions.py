@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from cli_calls import Done, warm
 from guard_kit import Model
+from process_kit import WAIT_S, until
+from spak.records import decode
+from spakweb.face.runs.guarded import session
 from spakweb.store.ledger.export import checked
-from spakweb.store.runs.models import Run, RunRecord
+from spakweb.store.runs.models import Command, Run, RunRecord
 from spakweb.work.teams import tokens
-from web.guarded.conftest import LAW, TURNS
+from web.guarded.conftest import LAW, MEND, TURNS
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.django_db(transaction=True)]
 
@@ -76,3 +82,94 @@ def test_no_session_begins_where_the_law_of_the_team_is_not_known(
         elsewhere = guard(shop, model, platform, "--team", "next-door")
     assert refused.code == elsewhere.code == 2 and not (shop / ".spak").exists()
     assert "web.token" in refused.err and "web.404" in elsewhere.err
+
+
+class Held:
+    """A model that stops before an answer until the test lets it go on, and the session beside it."""
+
+    def __init__(self, shop: Path, env: dict[str, str], texts: list[str], at: int, *more: str) -> None:
+        self.model, self.reached, self.go = Model(texts), threading.Event(), threading.Event()
+        self.model.before[at] = self._hold
+        self.done: list[Done] = []
+
+        def work() -> None:
+            with self.model.serving() as model:
+                self.done.append(guard(shop, model, env, *more))
+
+        self._thread = threading.Thread(target=work)
+        self._thread.start()
+        assert self.reached.wait(WAIT_S)
+
+    def _hold(self) -> None:
+        self.reached.set()
+        self.go.wait(WAIT_S)
+
+    def end(self) -> Done:
+        self.go.set()
+        self._thread.join()
+        return self.done[0]
+
+
+def on_the_platform(told: Callable[[Run], bool]) -> Run:
+    """The session, once that is so."""
+    until(lambda: any(map(told, Run.objects.all())))
+    return Run.objects.select_related("team").get()
+
+
+def test_what_waits_is_approved_in_the_browser_and_counts_once(
+    cast: Any, shop: Path, platform: dict[str, str]
+) -> None:
+    cast.team.rules = "forbidden(A) :- tool(A, /run), !approved(A).\n"
+    cast.team.save(update_fields=["rules"])
+    shutil.copy(Path(__file__).parents[2] / "mcp_client.py", shop)
+    call = """python3 mcp_client.py run '{"cmd": ["touch", "made"]}'"""
+    held = Held(shop, platform, [call, call, "ls made", call], 1, "--wait", "0")
+    try:
+        run = on_the_platform(lambda run: run.state == "waiting")
+        decide = reverse("spak-run-decide", args=[cast.team.slug, run.key])
+        page = reverse("spak-run", args=[cast.team.slug, run.key])
+        form = {"of": run.summary["waiting"]["id"], "decision": "approve"}
+        assert cast.client("bob").post(decide, form).status_code == 403
+        shown = cast.client("rita").get(page).content.decode()
+        assert "Waiting for an approval" in shown and "touch made" in shown
+        assert cast.client("rita").post(decide, form).status_code == 302
+        until(lambda: Command.objects.exclude(done_at=None).exists())
+    finally:
+        done = held.end()
+    assert done.code == 0, done.err
+    assert [one.outcome for one in Command.objects.all()] == [""]
+    said = held.model.said
+    assert "waits" in said(1) or "later" in said(1), said(1)
+    assert "exit 0" in said(3) and "made" in said(3), "the same call was done once it was approved"
+    run.refresh_from_db()
+    assert run.state == "succeeded" and checked(run)["equal"]
+    approvals = [decode(bytes(row.line)) for row in run.records.filter(kind="approval")]
+    assert [one.body["decision"] for one in approvals] == ["later", "approve", "later"]
+    shown = cast.client("vera").get(page).content.decode()
+    assert "put off until somebody approves" in shown and "by rita" in shown
+
+
+def turns_of(run: Run) -> list[session.Action]:
+    """The transactions that can be taken back."""
+    return [one for one in session.pane(run, None)["actions"] if one.turn is not None]
+
+
+def test_changes_are_taken_back_from_the_page(cast: Any, shop: Path, platform: dict[str, str]) -> None:
+    before = (shop / "cart.py").read_bytes()
+    gone = "while [ -e more ]; do sleep 0.1; done"
+    held = Held(shop, platform, [MEND, "echo more > more", gone], 2)
+    try:
+        run = on_the_platform(lambda run: len(turns_of(run)) == 2)
+        turns = turns_of(run)
+        assert [one.title for one in turns] == ["cart.py", "more"]
+        assert [part.title for one in turns for part in one.files] == ["cart.py: changed", "more: new file"]
+        where = reverse("spak-run-take-back", args=[cast.team.slug, run.key])
+        assert cast.client("vera").post(where, {"seq": turns[0].turn}).status_code == 403
+        assert cast.client("bob").post(where, {"seq": 1}).status_code == 409
+        assert cast.client("bob").post(where, {"seq": turns[0].turn}).status_code == 302
+    finally:
+        done = held.end()
+    assert done.code == 0, done.err
+    assert [one.outcome for one in Command.objects.all()] == [""]
+    (folder,) = (shop / ".spak/runs").iterdir()
+    assert (folder / "workspace/cart.py").read_bytes() == before and not (folder / "workspace/more").exists()

@@ -141,6 +141,18 @@ def take_back(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 
 @require_POST
+def make_spec(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """A guarded session as the draft of a spec, in the editor."""
+    found = find_run(request, team, run)
+    try:
+        spec = guarded.make_spec(request.user, found)
+    except Refused as why:
+        return _refused_page(request, found, why)
+    messages.success(request, "This is what the session did, as steps. Edit it before you run it.")
+    return redirect("spak-editor", team=team, spec=spec.slug)
+
+
+@require_POST
 def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """Approve or deny the action that the run waits for; the platform signs, and names the person."""
     found = find_run(request, team, run)

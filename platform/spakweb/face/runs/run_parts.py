@@ -288,7 +288,9 @@ def waiting(run: Run) -> dict[str, Any] | None:
         return None
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
     refused = run.commands.exclude(outcome="").order_by("-pk").first()
-    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
+    permits = RunRecord.objects.filter(run=run, kind=Kind.PERMIT)
+    permits = permits.filter(seq=found["seq"]) if "seq" in found else permits  # others follow in a session
+    asked = permits.order_by("-seq").first()
     others = [] if run.backend else [one for one in backends.seen(0) if one.name != "manual"]
     return {
         **found,
@@ -454,6 +456,7 @@ def rights(user: Any, run: Run) -> dict[str, bool]:
         "may_answer": steered and access.can(user, "run.answer", run),
         "may_control": steered and access.can(user, "run.control", run),
         "may_approve": (steered or bool(run.agent)) and access.can(user, "run.approve", run),
+        "may_draft": bool(run.agent) and access.can(user, "spec.edit", run.team),
         "may_take_back": session.goes_on(run) and bool(run.agent) and access.can(user, "run.control", run),
         "may_start": steered and access.can(user, "run.start", run),
     }

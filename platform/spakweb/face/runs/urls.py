@@ -19,6 +19,7 @@ urlpatterns = [
     path("runs/<str:run>/answer/", post_views.answer, name="spak-run-answer"),
     path("runs/<str:run>/decide/", post_views.decide, name="spak-run-decide"),
     path("runs/<str:run>/take-back/", post_views.take_back, name="spak-run-take-back"),
+    path("runs/<str:run>/spec/", post_views.make_spec, name="spak-run-spec"),
     path("runs/<str:run>/mend/", post_views.mend, name="spak-run-mend"),
     path("runs/<str:run>/control/", post_views.control, name="spak-run-control"),
     path("runs/<str:run>/delete/", post_views.delete, name="spak-run-delete"),

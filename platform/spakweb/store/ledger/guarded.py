@@ -9,6 +9,7 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.core.files.storage import default_storage
 
@@ -16,16 +17,21 @@ from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.kernel.state import State as KernelState
 from spak.ledger.chain import follow
-from spak.records import decode
+from spak.policy.approval import LATER, action_hash
+from spak.records import Kind, decode
 from spak.runner.resume import snapshot_of, take_up
 from spak.runner.views.as_recorded import Reading
+from spakweb.ground.unsafe_text import without_nul
 from spakweb.store.ledger import projection
 from spakweb.store.ledger.blobs import name_of, store
 from spakweb.store.ledger.intake import PAGE, row_of
 from spakweb.store.ledger.projection import Projection
 from spakweb.store.ledger.store import DatabaseLedger
 from spakweb.store.ledger.writer_sql import PROJECTED
-from spakweb.store.runs.models import Run, RunBlob, RunRecord, RunSnapshot
+from spakweb.store.runs.models import GOES_ON, Command, Run, RunBlob, RunRecord, RunSnapshot, State
+
+MOST_ASKED = 200
+"""Questions for an approval that are looked at, the newest."""
 
 
 def keep_blobs(blobs: Iterable[bytes]) -> dict[str, int]:
@@ -56,6 +62,7 @@ def append(row: Run, name: str, lines: Sequence[bytes], blobs: Mapping[str, int]
         row.count, row.head = row.count + len(new), new[-1][0].hash
         row.save(update_fields=["count", "head"])
         project(row)
+        settle(row)
     return len(new)
 
 
@@ -83,14 +90,43 @@ def project(row: Run) -> None:
     for record, _ in ledger.read(row.projected):
         seen.feed(record)
     state, reason = _state(row, ledger)
-    projection.put(row, seen, state, projection.guarded_stop(state))
+    projection.put(row, seen, state)
     row.reason = reason or row.reason
     row.save(update_fields=PROJECTED)
 
 
-def state_of(row: Run) -> KernelState:
-    """The kernel's state after the records that are here."""
-    return _state(row, DatabaseLedger(row, writable=False))[0]
+def waiting(row: Run) -> dict[str, Any] | None:
+    """The oldest action of the session that waits for an approval which nobody has given or denied yet, in
+    the form of `spak.runner.views.run_json.waiting`. An agent goes on meanwhile, so its state does not have
+    it."""
+    asked: dict[str, dict[str, Any]] = {}
+    newest = list(RunRecord.objects.filter(run=row, kind=Kind.APPROVAL).order_by("-seq")[:MOST_ASKED])
+    for approval in reversed(newest):
+        body = decode(bytes(approval.line)).body
+        permits = RunRecord.objects.filter(run=row, kind=Kind.PERMIT, seq__lt=approval.seq)
+        permit = permits.order_by("-seq").first()
+        if permit is None:
+            continue
+        call = decode(bytes(permit.line)).body
+        name, args = str(call.get("name", "")), call.get("args")
+        action = action_hash(name, args)
+        earlier = asked.pop(action, None)
+        if body.get("decision") == LATER:
+            found = {"kind": "approval", "task": permit.task, "step": permit.step, "id": str(body.get("of"))}
+            found |= {"act": call.get("act"), "name": name, "args": args, "action": action, "seq": permit.seq}
+            asked[action] = earlier or found
+    given = Command.objects.filter(run=row, kind__in=("approve", "deny"), outcome="").exclude(done_at=None)
+    answered = set(given.values_list("body__of", flat=True))
+    return next((one for one in asked.values() if one["id"] not in answered), None)
+
+
+def settle(row: Run) -> None:
+    """Show whether the session waits for somebody: after a report, and after an answer was handed on."""
+    if row.state in GOES_ON:
+        asked = waiting(row)
+        row.state = State.RUNNING if asked is None else State.WAITING
+        row.summary = {**row.summary, "waiting": without_nul(asked)}
+        row.save(update_fields=["state", "summary"])
 
 
 def _state(row: Run, ledger: DatabaseLedger) -> tuple[KernelState, str]:

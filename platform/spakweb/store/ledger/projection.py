@@ -234,13 +234,8 @@ def rebuild(row: Run, records: Any) -> None:
         replay.feed(record)
         seen.feed(record)
     stop = "gone" if not _held(row) and row.state != State.PAUSED else "paused"
-    stop = guarded_stop(replay.state) if row.agent else stop
+    stop = "" if row.agent else stop
     save(row, seen, replay.state, stop, _question(row, replay))
-
-
-def guarded_stop(state: KernelState) -> str:
-    """How a guarded session stands that has not ended: it waits for an approval, or its agent works."""
-    return "waiting" if state.r6 is not None and state.r6.act == "approve" else ""
 
 
 def _question(row: Run, replay: Replay) -> Prompt | None:

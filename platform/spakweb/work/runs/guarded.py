@@ -20,6 +20,8 @@ from django.utils import timezone
 
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.guard.as_spec import draft
+from spak.kernel.state import Effect
 from spak.ledger.chain import check_run_id
 from spak.records import Kind, decode
 from spakweb.ground import access, clock
@@ -32,9 +34,13 @@ from spakweb.ground.unsafe_text import without_nul
 from spakweb.store.hints import news
 from spakweb.store.ledger import guarded
 from spakweb.store.ledger.export import IMPORT_BYTES, KEY_PREFIX, KEY_SUFFIX, Brought
+from spakweb.store.ledger.store import DatabaseLedgers
+from spakweb.store.ledger.workspaces import store_of
 from spakweb.store.runs.models import GOES_ON, Command, Run, RunRecord, State
 from spakweb.store.runs.signing import signed
+from spakweb.store.specs.models import Spec
 from spakweb.work.runs.deleted import gone
+from spakweb.work.specs.actions import create_spec
 
 SHOWN = "its guard advances it on another machine"
 """Why a guarded session is only shown."""
@@ -171,6 +177,8 @@ def _told(row: Run, done: Mapping[int, str]) -> list[dict[str, Any]]:
     for pk, outcome in done.items():
         rows = Command.objects.filter(run=row, pk=pk, done_at=None)
         rows.update(done_at=timezone.now(), outcome=without_nul(outcome[:200]))
+    if done:
+        guarded.settle(row)
     waiting = Command.objects.filter(run=row, done_at=None).select_related("by")
     if row.ended:
         waiting.update(done_at=timezone.now(), outcome="the session has ended")
@@ -182,15 +190,18 @@ def _asked(row: Run, command: Command) -> dict[str, Any] | None:
     """What the guard is told of it; an approval is signed when it is told first."""
     body = dict(command.body)
     if command.kind in ("approve", "deny") and "signed" not in body:
-        effect = guarded.state_of(row).r6
-        if effect is None or effect.id != body.get("of"):
+        asked = guarded.waiting(row)
+        if asked is None or asked["id"] != body.get("of"):
             command.outcome, command.done_at = "the session no longer waits for this", timezone.now()
             command.save(update_fields=["outcome", "done_at"])
             return None
-        rules = decode(bytes(RunRecord.objects.get(run=row, seq=0).line)).body["rules"]
-        expires = body.get("expires", EXPIRES_S)
-        name = str(guarded.state_of(row).run)
-        body["signed"] = signed(name, effect, command.kind, expires, command.by, rules["keys"])
+        first = decode(bytes(RunRecord.objects.get(run=row, seq=0).line)).body
+        effect = Effect(
+            asked["id"], "approve", asked["name"], "ask", asked["task"], asked["step"], 0,
+            {"act": asked["act"], "args": asked["args"]}, "",
+        )  # fmt: skip
+        expires, keys = body.get("expires", EXPIRES_S), first["rules"]["keys"]
+        body["signed"] = signed(str(first["host"]["run"]), effect, command.kind, expires, command.by, keys)
         command.body = body
         command.save(update_fields=["body"])
     return {"id": command.pk, "kind": command.kind, "by": command.by.get_username(), "body": body}
@@ -218,3 +229,16 @@ def take_back(user: Any, run: Run, seq: str) -> Command:
         record(user, "run.take_back", now.key, now.team, seq=number)
         transaction.on_commit(partial(news.publish, now.key, now.count))
     return command
+
+
+def make_spec(user: Any, run: Run) -> Spec:
+    """What the session did so far as the first version of a new spec, which a person edits.
+
+    Raises: Refused of `create_spec`, `web.guarded_turn` for a run that is no guarded session."""
+    access.require(user, "spec.edit", run.team)
+    if not run.agent or not run.count:
+        raise Refused("web.guarded_turn", "This is no guarded session.", "Choose one of the list.", 409)
+    reader = DatabaseLedgers().reader(run.key)
+    made = draft((record for record, _ in reader.read()), reader.blobs, store_of(run).read)
+    name = f"{run.agent} {made.run}"
+    return create_spec(user, run.team, name, made.text, f"A draft from the guarded session {run.key}")

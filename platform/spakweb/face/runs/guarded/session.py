@@ -14,6 +14,7 @@ from typing import Any
 
 from spak.costs import cost_of
 from spak.guard import talk
+from spak.policy.approval import LATER
 from spak.ports import Blobs
 from spak.records import Kind, Record, decode
 from spakweb.face.runs.filters import within
@@ -34,6 +35,9 @@ CLASSES = {
     MODEL: ("proposed", "Judged before it left, and sent without values of secrets."),
     CHANGES: ("contained", "What the agent's own tools did in its copy: seen as a diff, kept or taken back."),
     SEEN: ("witnessed", "Reported by a hook of the agent; nothing held it."),
+    **dict.fromkeys(
+        ("tunnel", "tunnel_closed"), ("contained", "A host was judged; what went there is known by its size.")
+    ),
 }
 DONE = ("done", "A tool of SPAK did it, judged before.")
 """Of every other tool."""
@@ -55,6 +59,8 @@ class Action:
     act: Record | None = None
     rolled_back: bool = False
     why: str = ""
+    code: str = ""
+    """Of the newest decision."""
     said: list[talk.Said] = field(default_factory=list)
     files: list[Part] = field(default_factory=list)
 
@@ -67,9 +73,9 @@ class Action:
     def verdict(self) -> tuple[str, str]:
         """A state for its pill, and the word."""
         if self.act is None:
-            if self.allow is False:
-                return "refused", "denied"
-            return ("waiting", "waits for an approval") if self.allow == "ask" else ("running", "under way")
+            if self.code == "policy.approval_later" or self.allow == "ask":
+                return "waiting", "put off until somebody approves"
+            return ("refused", "denied") if self.allow is False else ("running", "under way")
         outcome = self.act.body.get("outcome")
         if self.rolled_back:
             return "refused", "taken back"
@@ -86,7 +92,8 @@ class Action:
             paths = [str(path) for path in self.args.get("paths") or ()]
             more = int(self.args.get("changes") or len(paths)) - len(paths[:3])
             return reveal(", ".join(paths[:3]) + (f" and {more} more" if more > 0 else ""))
-        return reveal(words.action({"name": self.tool, "args": self.args}))
+        said = words.action({"name": self.tool, "args": self.args})
+        return reveal(said.removeprefix(self.tool).strip())
 
     @property
     def tokens(self) -> int:
@@ -115,49 +122,48 @@ def pane(run: Run, before: int | None) -> dict[str, Any]:
     found = list(actions(records))
     whole = len(lines) < RECORDS
     shown = found[-PAGE:] if whole or len(found) > PAGE else found[1:]  # the first one may lack its beginning
-    blobs = DatabaseLedgers().reader(run.key).blobs
+    blobs, begun = DatabaseLedgers().reader(run.key).blobs, _begun(run)
     _fill(run, shown, blobs)
+    for one in shown:
+        one.by = begun["signers"].get(one.by, one.by)
     return {
         "actions": shown,
         "older": shown[0].seq if shown and (not whole or len(found) > len(shown)) else None,
         "newer": before is not None,
-        "begun": _begun(run),
+        "begun": begun,
     }
 
 
 def actions(records: Iterable[Record]) -> Iterator[Action]:
     """The actions of some records in a row, in order."""
-    open_: dict[tuple[str, str, int], Action] = {}
+    now: Action | None = None
     for record in records:
-        key, body = (record.task, record.step, record.attempt), record.body
-        now = open_.get(key)
+        body = record.body
         match record.kind:
-            case Kind.PERMIT if body.get("act") in ("tool", "approve"):
-                if now is None:
-                    tool, args = _call(body)
-                    now = open_[key] = Action(record.seq, tool, args, record.at)
-                now.allow = "ask" if body.get("act") == "approve" else body.get("allow")
-                now.why = str(body.get("code", ""))
+            case Kind.PERMIT if body.get("act") == "tool":
+                args = body.get("args")
+                tool, args = str(body.get("name", "")), args if isinstance(args, Mapping) else {}
+                if now is None or now.allow != "ask" or (tool, args) != (now.tool, now.args):
+                    if now is not None:
+                        yield now
+                    now = Action(record.seq, tool, args, record.at)
+                now.allow, now.code = body.get("allow"), str(body.get("code", ""))
+                now.why = now.code
+            case Kind.PERMIT:
+                continue
+            case Kind.APPROVAL if now is not None:
+                key = str(record.body.get("signer", ""))
+                now.by = "" if body.get("decision") == LATER else str(record.side.get("by", "")) or key
             case Kind.ACT if now is not None:
                 now.act = record
-                now.why = str(record.body.get("why") or record.body.get("code") or "")
-            case Kind.APPROVAL if now is not None:
-                now.by = str(record.side.get("by", ""))
+                now.why = str(body.get("why") or body.get("code") or "")
             case Kind.ROUTE if now is not None:
                 now.rolled_back = body.get("txn") == "rollback"
                 now.why = now.why or str(body.get("code", ""))
-                yield open_.pop(key)
-    yield from open_.values()
-
-
-def _call(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The tool and its arguments; those of a call that waits for an approval are one level deeper."""
-    args = body.get("args")
-    args = args if isinstance(args, Mapping) else {}
-    inner = args.get("args")
-    if body.get("act") == "approve" and isinstance(inner, Mapping):
-        args = inner
-    return str(body.get("name", "")), args
+                yield now
+                now = None
+    if now is not None:
+        yield now
 
 
 def _fill(run: Run, shown: list[Action], blobs: Blobs) -> None:
@@ -220,10 +226,14 @@ def _begun(run: Run) -> dict[str, Any]:
     team are its own."""
     row = RunRecord.objects.filter(run=run, seq=0).first()
     body = decode(bytes(row.line)).body if row is not None else {}
-    policy = (body.get("rules") or {}).get("policy") or {}
-    theirs = policy.get("team") or {}
+    rules = body.get("rules") or {}
+    theirs = (rules.get("policy") or {}).get("team") or {}
+    signers = {
+        str(key.get("id")): str(key.get("name")) for key in rules.get("keys") or () if isinstance(key, dict)
+    }
     ours = {FILE: run.team.rules} if run.team.rules else {}
-    return {"id": str((body.get("host") or {}).get("run", "")), "lawful": theirs == ours, "rules": bool(ours)}
+    return {"id": str((body.get("host") or {}).get("run", "")), "lawful": theirs == ours, "rules": bool(ours),
+            "signers": signers}  # fmt: skip
 
 
 def outcome(run: Run) -> str:
