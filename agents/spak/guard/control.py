@@ -20,7 +20,8 @@ from spak.errors import RunError, UserError
 NAME = "guard-socket"
 PATIENCE_S, LONGEST_S = 30.0, 900.0
 """Seconds for a line; and for what is done when the answer of a model that is under way has ended."""
-LONGEST = 1 << 20
+LONGEST, LONGEST_ANSWER = 1 << 20, 1 << 30
+"""Bytes of a request; and of an answer, which has the arguments of all that waits."""
 Answers = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -36,7 +37,7 @@ def ask(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
             return None
         try:
             made.sendall(json.dumps(request).encode() + b"\n")
-            found = json.loads(_line(made))
+            found = json.loads(_line(made, LONGEST_ANSWER))
         except (OSError, ValueError) as error:
             raise RunError(
                 "guard.silent", "the session did not answer", "spak show says how it is"
@@ -90,9 +91,9 @@ def _answer(made: socket.socket, answers: Answers) -> None:
         made.sendall(json.dumps(found).encode() + b"\n")
 
 
-def _line(made: socket.socket) -> bytes:
+def _line(made: socket.socket, longest: int = LONGEST) -> bytes:
     data = bytearray()
-    while not data.endswith(b"\n") and len(data) < LONGEST:
+    while not data.endswith(b"\n") and len(data) < longest:
         more = made.recv(1 << 16)
         if not more:
             break

@@ -14,7 +14,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -45,6 +45,8 @@ SILENCE_S, CONNECT_S = 600.0, 20.0
 MOST_ANSWER = 64 << 20
 MOST_CONNECTIONS = 256
 MOST_PATH = 500
+LARGE, MOST_LARGE = 1 << 20, 8
+"""Bytes of a request that is large, and how many of those are kept at once; further ones wait."""
 _OWN = frozenset(
     {
         *(
@@ -207,6 +209,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._free = threading.Semaphore(MOST_CONNECTIONS)
+        self.large = threading.Semaphore(MOST_LARGE)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Whether it is answered; not while too many are."""
@@ -253,11 +256,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has no length, or is too large")
             return
-        if self.path == MCP:
-            self._tools(self.rfile.read(int(length)))
-            return
-        with self.server.proxy.session.talk:
-            self._ask(self.rfile.read(int(length)))
+        with self.server.large if int(length) > LARGE else nullcontext():
+            body = self.rfile.read(int(length))  # however slowly it comes, nobody else waits for it
+            if self.path == MCP:
+                self._tools(body)
+                return
+            with self.server.proxy.session.talk:
+                self._ask(body)
 
     def _tools(self, body: bytes) -> None:
         reply = self.server.proxy.tools().answer("POST", MCP, dict(self.headers.items()), body)

@@ -91,7 +91,7 @@ class Session:
         self._now: Proposal | None = None
         self._turn = threading.Lock()
         self.talk = threading.Lock()
-        """Held from a request to the model to the end of its answer, and while one of our tools writes: an
+        """Held from a request to the model to the end of its answer, and while one of our tools is done: an
         agent is not held still while an answer streams to it."""
         self._owed = False
         """Whether changes wait for a sweep: the last one may have failed."""
@@ -204,12 +204,11 @@ class Session:
     def _called(self, tool: str, args: Mapping[str, Any]) -> Proposal:
         entry = self.run.rules.catalog.tool(tool)
         writes = entry is not None and entry.effect == "effect"
-        with self.talk if writes else nullcontext(), self._turn, self.frozen() if writes else nullcontext():
+        with self.talk, self._turn, self.frozen() if writes else nullcontext():
             self._swept()
             made = self.propose(tool, args, self.people.asked)
             if self.copy_root != self.run.state.r3:
-                self._follow()
-                self._watch.changed()
+                self._followed()
         return made
 
     def take_back(self, root: str) -> list[str]:
@@ -226,8 +225,7 @@ class Session:
             made = self.propose("contained", {"root": root, "changes": 0, "paths": []}, hold)
             if made.said:
                 raise RunError("guard.denied", f"that is not taken back: {made.said}", "the law says so")
-            self._follow()
-            self._watch.changed()
+            self._followed()
             self.notes.append(f"A person took changes back ({_listed(paths)}); look at the files again.")
         return paths
 
@@ -269,6 +267,15 @@ class Session:
     def begin(self) -> None:
         """The agent may begin."""
         self.copy_root = self.copy.begin(STEP)
+
+    def _followed(self) -> None:
+        """The agent's copy follows; where it cannot, the session stops before it takes that for changes."""
+        try:
+            self._follow()
+        except UserError as error:
+            self.stopped(error)
+            raise
+        self._watch.changed()
 
     def _follow(self) -> None:
         """The agent's copy becomes what the run has."""
