@@ -329,6 +329,7 @@ def test_a_law_about_tokens_stops_requests_and_says_so(cli: Cli, shop: Path) -> 
     [
         (("guard", "--", "no-such-agent"), "guard.agent"),
         (("guard", "--workspace", "nowhere", "--", "true"), "usage.workspace"),
+        (("guard", "--show", ".", "--", "true"), "usage.arguments"),
         (("run", "guest.spak"), "guard.no_session"),
     ],
 )

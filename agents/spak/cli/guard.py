@@ -158,11 +158,14 @@ def _session(
     chosen = config.settings()
     models = upstreams(os.environ, config.secrets_of(chosen))
     inside.found(argv[0])
-    if resumed is not None:
-        held = _resumed(*common.find_run(resumed, runs_dir))
+    begun = None if resumed is None else common.find_run(resumed, runs_dir)
+    root = common.runs_dir(runs_dir) if begun is None else begun[0]
+    _shown(binds, root)
+    if begun is not None:
+        held = _resumed(*begun)
     else:
         held = session.begin(
-            data.path(SPEC), common.runs_dir(runs_dir), mode="full_auto", workspace=folder,
+            data.path(SPEC), root, mode="full_auto", workspace=folder,
             labels={"agent": Path(argv[0]).name}, law=guard_law.law(link.law if link else None, *asked),
             approvers=link.approvers if link else (),
         )  # fmt: skip
@@ -184,6 +187,19 @@ def _session(
         common.say(f"spak: {'the agent ended with ' + str(code) if done else seen.state}; spak show {name}")
         common.say(f"next: spak apply {name}")
     return code if seen.state == "succeeded" else common.EXIT[seen.state]
+
+
+def _shown(binds: Sequence[Path], root: Path) -> None:
+    """Nothing is shown by which the agent could speak as a person: the sockets of sessions, private keys.
+
+    Raises: UsageError `usage.arguments`."""
+    from spak.cli import keys
+
+    for one in map(Path.resolve, binds):
+        for ours in (root.resolve(), keys.folder().resolve()):
+            if ours.is_relative_to(one) or one.is_relative_to(ours):
+                what = f"--show {one} would show the agent {ours}"
+                raise UsageError("usage.arguments", what, "name the files or folders that it needs")
 
 
 def _resumed(root: Path, name: str) -> Held:
