@@ -126,6 +126,19 @@ def test_a_session_whose_copy_cannot_follow_stops(guarded: Guarded, monkeypatch:
         guarded(agent)
 
 
+def test_a_session_stops_when_its_run_has_other_files_than_the_copy(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agent(made: Session) -> None:
+        monkeypatch.setattr(made.run.workspace, "bring", lambda other: None)
+        (made.copy.directory / "b.txt").write_text("b")
+        with pytest.raises(RunError, match="not what the run has"):
+            made.turn()
+
+    with pytest.raises(RunError, match="not what the run has"):
+        guarded(agent)
+
+
 def test_all_that_waits_for_a_person_is_told_however_long(tmp_path: Path) -> None:
     asks = {"approvals": [{"of": str(one), "args": {"content": "x" * 16_000}} for one in range(100)]}
     with control.listening(tmp_path, lambda request: asks):

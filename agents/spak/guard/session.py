@@ -284,7 +284,7 @@ class Session:
         self.copy.settle()
         self.copy_root = self.copy.begin(STEP)
         if found != self.run.state.r3:
-            raise RunError("guard.copy", "the agent's copy is not what the run has", "start a new session")
+            raise _apart()
 
     def _sweep(self, *, again: bool = True) -> None:
         root = self.copy.commit(whole=not again)
@@ -300,6 +300,9 @@ class Session:
             if found.said:
                 self.notes.append(f"Your last changes ({_listed(paths)}) were taken back: {found.said}")
             kept = not found.said
+            if kept and self.run.state.r3 != root:
+                self.stopped(_apart())
+                raise _apart()
         if kept:
             self.copy.settle()
         else:
@@ -347,6 +350,10 @@ def advancing(session: Session) -> Iterator[None]:
         pass
     finally:
         session.stopped()
+
+
+def _apart() -> RunError:
+    return RunError("guard.copy", "the agent's copy is not what the run has", "spak guard --resume goes on")
 
 
 def why(r4: Mapping[str, Any]) -> str:
