@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import agents_mcp
 from bench.sizes import QUICK
 from spak.guard.scripted import Scripted, ToolCall
 
@@ -89,7 +90,19 @@ def rows() -> list[dict[str, Any]]:
             shutil.copyfile(PINS / name, PLACE / name)
         line = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         subprocess.run(line, cwd=PLACE, stdout=sys.stderr, check=True)
-    return [row for kind in AGENTS for row in (*_session(kind), *_doctor(kind))]
+    return [*(row for kind in AGENTS for row in (*_session(kind), *_tools(kind), *_doctor(kind))), *_suite()]
+
+
+def _tools(kind: Kind) -> list[dict[str, Any]]:
+    """With our tools, by MCP."""
+    wrong, of = agents_mcp.session(kind.name, PLACE / "node_modules" / kind.program, kind.args)
+    return [_row(f"agents: {kind.name}: what went wrong with our tools, of {of}", wrong, "", "<= 0")]
+
+
+def _suite() -> list[dict[str, Any]]:
+    """The conformance suite of MCP."""
+    failed, of = agents_mcp.conformance(PLACE)
+    return [_row(f"agents: MCP conformance 0.1.10, failed of {of} that apply", failed, "", "<= 0")]
 
 
 def _doctor(kind: Kind) -> list[dict[str, Any]]:
