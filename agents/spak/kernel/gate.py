@@ -69,7 +69,7 @@ MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
 
-NAMES_TELL = frozenset({"tunnel"})
+NAMES_TELL = frozenset({"tunnel", "http_request", "git_push"})
 """Tools whose host is looked up only where nothing else forbids the call: a name that is looked up may carry
 data to whoever answers for it."""
 
@@ -157,10 +157,15 @@ class Gate:
         return self.policy.hash
 
     def judge(
-        self, proposed: ProposedAction, observed: Facts, rounds: int = 0, worded: bool = True
+        self,
+        proposed: ProposedAction,
+        observed: Facts,
+        rounds: int = 0,
+        worded: bool = True,
+        discreet: bool = True,
     ) -> Judged | Questions:
         """The decision, or what has to be observed for it. `rounds` were observed already; a denial has a
-        reason if it is `worded`, which takes longer."""
+        reason if it is `worded`, which takes longer. `discreet`: see NAMES_TELL."""
         try:
             seen = Observed(observed)
             if seen.trouble:
@@ -170,7 +175,7 @@ class Gate:
                 about = self._facts_of(proposed, seen, observed)
                 known = (*proposed.run, *about.facts)
                 questions = seen.questions()
-                if "hosts" in questions and proposed.name in NAMES_TELL:
+                if discreet and "hosts" in questions and proposed.name in NAMES_TELL:
                     refused = self._without_addresses(known, proposed, seen, observed, worded)
                     if refused is not None:
                         return refused
