@@ -86,7 +86,11 @@ def test_a_call_is_a_transaction_of_the_run_and_the_copy_follows(
     assert "failed: " in model.said(4) and "law.mg:1" in model.said(4) and "\nkept\n" in model.said(4)
     assert "-rwxr-xr-x" in model.said(4), "what the agent changed itself is kept"
     said = model.said(5)
-    assert "example.org is not allowed" in said and "schema.required" in said and "there is no tool 'nothing'" in said
+    assert (
+        "example.org is not allowed" in said
+        and "schema.required" in said
+        and "there is no tool 'nothing'" in said
+    )
     name = done.json["run"]
     assert cli("ledger", "verify", name, folder=project).code == 0
     assert cli("replay", name, folder=project).code == 0
@@ -156,6 +160,27 @@ def test_a_question_is_answered_when_it_is_asked_again(
     assert "waiting (q2)" in model.said(3)
     after = person("guard", "asks", done.json["run"])
     assert after.code != 0 and "guard.not_running" in after.err
+
+
+def test_what_other_rules_would_have_done_is_said_without_the_agent(cli: Cli, project: Path) -> None:
+    write = tool("write_file", {"path": "b.txt", "content": "new"})
+    with Model(["echo two >> a.txt", write, tool("read_file", {"path": "a.txt"})]).serving() as model:
+        done = guard(cli, model, project)
+    assert done.code == 0, done.err
+    (project / "new.mg").write_text(
+        'forbidden(A) :- changed(A, "a.txt", _).\nforbidden(A) :- tool(A, /read_file).\n'
+    )
+    name = done.json["run"]
+    found = cli("guard", "replay", name, "--policy", "new.mg", "--json", folder=project)
+    assert found.code == 1, found.err
+    (kept,) = found.json["taken_back"]
+    assert (kept["tool"], kept["paths"]) == ("contained", ["a.txt"]) and "new.mg:1" in kept["reason"]
+    assert [one["name"] for one in found.json["denied"]] == ["read_file"]
+    assert found.json["transactions"] == 2 and found.json["permitted"] == found.json["unknown"] == []
+    said = cli("guard", "replay", name, "--policy", "new.mg", folder=project)
+    assert "contained: would be taken back (a.txt)" in said.out
+    (project / "new.mg").write_text("# nothing\n")
+    assert cli("guard", "replay", name, "--policy", "new.mg", folder=project).code == 0
 
 
 def test_a_thousand_questions_wait_for_nobody(cli: Cli, project: Path) -> None:

@@ -44,6 +44,7 @@ VERBS: dict[str, str] = {
     "back": "spak.cli.guard_people:back_command",
     "doctor": "spak.cli.guard_doctor",
     "hooks": "spak.cli.guard_hooks",
+    "replay": "spak.cli.guard_replay",
     "report": "spak.cli.guard_report",
     "spec": "spak.cli.guard_spec",
 }
