@@ -86,12 +86,11 @@ def test_a_call_is_a_transaction_of_the_run_and_the_copy_follows(
     assert "failed: " in model.said(4) and "law.mg:1" in model.said(4) and "\nkept\n" in model.said(4)
     assert "-rwxr-xr-x" in model.said(4), "what the agent changed itself is kept"
     said = model.said(5)
-    assert (
-        "example.org is not allowed" in said
-        and "schema.required" in said
-        and "there is no tool 'nothing'" in said
-    )
+    assert "policy.approval_later" in said, "a person may allow the host"
+    assert "schema.required" in said and "there is no tool 'nothing'" in said
     name = done.json["run"]
+    records = (project / ".spak/runs" / name / "trace.jsonl").read_text()
+    assert '"hosts":{"example.org"' not in records and '["example.org"' not in records, "nobody looked it up"
     assert cli("ledger", "verify", name, folder=project).code == 0
     assert cli("replay", name, folder=project).code == 0
     assert person("apply", name, "--allow-runs", "a.txt").code == 0

@@ -178,7 +178,7 @@ def _denied(
     host leads to that address."""
     known: Facts = {}
     for rounds in range(ROUNDS):
-        found = rules.gate.judge(proposed, known, rounds, discreet=False)
+        found = rules.gate.judge(proposed, known, rounds, quiet=False)
         if isinstance(found, Judged):
             break
         if set(found) - {"paths", "hosts"} or not all(map(is_bare, found.get("hosts", ()))):

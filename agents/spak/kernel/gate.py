@@ -44,30 +44,24 @@ from spak.policy.toolfacts import text as text_of
 ROUNDS = 4
 """Observations for one permit; who still has questions then is denied."""
 
-SHORT = 4096
-"""Bytes of an action whose facts are kept."""
-
 NEAR = 16
 """Facts by which two actions may differ for the session of one to become that of the other."""
 
 EVENT: Fact = ("event", (ACTION,))
 """What makes an action an event that folds are fed from."""
 
-KEPT = 256
-"""Sessions and proofs that are kept."""
+KEPT, SHORT = 256, 4096
+"""Sessions and proofs that are kept; bytes of an action whose facts are."""
 
-IN_TURN = 3
-"""People who sign one after another, of whom it is foreseen that all together permit an action."""
-
-TRIED = 256
-"""Signatures of a second or third person that are tried for that."""
+IN_TURN, TRIED = 3, 256
+"""People who sign one after another, of whom it is foreseen that all together permit an action; signatures of
+a second or third person that are tried for that."""
 
 MISSING = ("missing_path", 2)
 """The predicate of paths that do not exist."""
 
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
-
 
 NAMES_TELL = frozenset({"tunnel", "http_request", "git_push"})
 """Tools whose host is looked up only where nothing else forbids the call: a name that is looked up may carry
@@ -162,10 +156,10 @@ class Gate:
         observed: Facts,
         rounds: int = 0,
         worded: bool = True,
-        discreet: bool = True,
+        quiet: bool = True,
     ) -> Judged | Questions:
         """The decision, or what has to be observed for it. `rounds` were observed already; a denial has a
-        reason if it is `worded`, which takes longer. `discreet`: see NAMES_TELL."""
+        reason if it is `worded`, which takes longer. `quiet`: see NAMES_TELL."""
         try:
             seen = Observed(observed)
             if seen.trouble:
@@ -175,7 +169,7 @@ class Gate:
                 about = self._facts_of(proposed, seen, observed)
                 known = (*proposed.run, *about.facts)
                 questions = seen.questions()
-                if discreet and "hosts" in questions and proposed.name in NAMES_TELL:
+                if quiet and "hosts" in questions and proposed.name in NAMES_TELL:
                     refused = self._without_addresses(known, proposed, seen, observed, worded)
                     if refused is not None:
                         return refused
@@ -228,9 +222,11 @@ class Gate:
             history, turn = pasts.popleft()
             for signed in signers:
                 attempt = proposed._replace(run=(*proposed.run, *signed), history=history)
-                found = self.judge(attempt, observed, ROUNDS, worded=False)
+                found = self.judge(attempt, observed, worded=False)
                 tried += turn > 1
-                if not isinstance(found, Judged) or tried > TRIED:
+                if not isinstance(found, Judged):  # NAMES_TELL: looked up once somebody has signed
+                    return proposed.name in NAMES_TELL and {*found} == {"hosts"}
+                if tried > TRIED:
                     return False
                 if found.allow:
                     return True
