@@ -263,6 +263,8 @@ class Reports:
             outcome = self._ask(one)
         except UserError as error:
             outcome = f"{error.code}: {error.message}"
+        except (LookupError, TypeError, ValueError):  # not what a platform of this version asks
+            outcome = "guard.request: the session knows no such request"
         self._answered[number] = self._done[number] = outcome
         self._news.set()
 

@@ -8,6 +8,7 @@ model, what was denied, failed or taken back is left out, and what no step can s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ OTHER = ("model_request", "witnessed", "ask_person", "tunnel", "tunnel_closed")
 CHANGES = "contained"
 MOST_FILE, MOST_PATCH = 64 << 10, 128 << 10
 """Bytes of a file, and of a patch, that a step holds."""
+WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
 MOST_GOAL = 200
 Read = Callable[[str], bytes]
 
@@ -119,6 +121,8 @@ def _add(
 
 def _step(name: str, tool: str, args: Mapping[str, Any], blobs: Blobs) -> str:
     """The step of a call; a comment where its arguments are not there or no spec can hold them."""
+    if not all(WORD.fullmatch(word) for word in (tool, *args)):
+        return "  // A call whose tool or arguments have no name that a spec can hold."
     try:
         whole = expand(args, blobs)
         inside = " ".join(f"{key}: {_written(item)}" for key, item in whole.items())
