@@ -85,8 +85,8 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
     from spak.cli.guard import SPEC
     from spak.guard import hook_files
     from spak.guard.hook_agents import AGENTS
-    from spak.guard.session import advancing
-    from spak.guard.witness import Witness, Witnessing, serving
+    from spak.guard.session import Served, advancing
+    from spak.guard.witness import Witness, serving
     from spak.runner.secret_guard import found_in
     from spak.runner.views import witnessed
     from spak.secrets.redact import Redactor
@@ -99,7 +99,7 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
     gaps = "; ".join(f"{one.name}: {', '.join(one.gaps)}" for one in agents)
     line = f"run {name} witnesses the calls of {project.name}, and holds nothing"
     found = Redactor().knowing(found_in(project, chosen.shown_secrets)[1])
-    made = Witnessing(held.run)
+    made = Served(held.run)
     own = [str((project / one.file).resolve()) for one in AGENTS.values()]
     own += [str(path.resolve()) for path in (project / "spak.toml", *map(Path, chosen.law))]
     answering = Witness(made, _judge(held.run, project), project, found, own, f"spak: {line}")
@@ -117,7 +117,6 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
             witnessed.feed(calls, record)
         seen = replace(held.save(), witnessed=witnessed.known(calls))
     finally:
-        made.close()
         held.close()
     if as_json:
         common.emit(seen.to_json())

@@ -14,11 +14,9 @@ from spak.guard import TASK
 from spak.guard.session import Proposal, Session
 from spak.mcp.sdk_server import Offered, Said
 from spak.runner.blobs import expand
-from spak.tools.outside import Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed
+from spak.tools.outside import OWN, AskPerson
 
-NOT_OFFERED = frozenset(
-    tool.entry.name for tool in (Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed)
-)
+NOT_OFFERED = frozenset(kind.entry.name for kind in OWN if kind is not AskPerson)
 """What the guard proposes itself."""
 
 

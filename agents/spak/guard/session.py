@@ -33,7 +33,7 @@ from spak.proposers.outside import Outside
 from spak.records import Kind, Record
 from spak.runner import Run
 from spak.tools import results
-from spak.tools.outside import MOST_PATHS, AskPerson, Contained, ModelRequest
+from spak.tools.outside import MOST_PATHS, OWN
 from spak.workspace import Workspace
 from spak.workspace.watch import Watch
 
@@ -100,13 +100,12 @@ class Session:
         """What was recorded of the call of the proposal of now."""
         run.listeners.append(self._hear)
         host = run.performer.host
-        outside, contained, asked, person = (
-            _Outside(self), _Contained(self), _ModelRequest(self), _AskPerson(self),
-        )  # fmt: skip
+        outside = Outside(self.next)
+        tools = [kind(self.work) for kind in OWN]
         run.performer.host = replace(
             host,
             proposers={**host.proposers, outside.entry.name: outside},
-            tools={**host.tools, **{one.entry.name: one for one in (contained, asked, person)}},
+            tools={**host.tools, **{tool.entry.name: tool for tool in tools}},
         )
 
     # ---- for the thread that advances the run ----------------------------------------------------------
@@ -317,7 +316,7 @@ class Session:
 
 
 class Served(Session):
-    """A session of a client that has nothing but our tools: no copy of its own."""
+    """A session of a client that has nothing but our tools, or only hooks: no copy of its own."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run, run.workspace)
@@ -327,9 +326,8 @@ class Served(Session):
         """The client may begin."""
 
     def end(self) -> None:
-        """The client is gone."""
-        with self._turn:
-            self._waiting.put(None)
+        """The client is gone. May be called by a handler of a signal."""
+        self._waiting.put(None)
 
     def _swept(self) -> None:
         """Nothing changes but by our tools."""
@@ -364,35 +362,3 @@ def why(r4: Mapping[str, Any]) -> str:
 
 def _listed(paths: list[str]) -> str:
     return ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-
-
-class _Outside(Outside):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def propose(self, request: PlanRequest) -> list[Candidate] | Search:
-        return self._session.next(request)
-
-
-class _Contained(Contained):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)
-
-
-class _AskPerson(AskPerson):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)
-
-
-class _ModelRequest(ModelRequest):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)

@@ -27,7 +27,6 @@ from spak.policy import urls
 from spak.ports import Call, ToolResult
 from spak.tools import results
 from spak.tools.http_request import CONNECT_S, addresses_of
-from spak.tools.outside import Tunnel, TunnelClosed
 
 MOST = 16
 """Tunnels at once; one more is refused."""
@@ -48,9 +47,6 @@ class Tunnels:
         """Tunnels that are open, are being opened, or whose end is not recorded yet."""
         self._over = False
         session.closing.append(self.close)
-        host = session.run.performer.host
-        tools = {**host.tools, "tunnel": _Tunnel(session), "tunnel_closed": _TunnelClosed(session)}
-        session.run.performer.host = replace(host, tools=tools)
 
     def serve(self, asked: BaseHTTPRequestHandler) -> None:
         """Answer one request for a tunnel and carry it to its end; the connection is of no use afterwards."""
@@ -258,19 +254,3 @@ def _answer(asked: BaseHTTPRequestHandler, status: HTTPStatus, message: str) -> 
         asked.send_header("connection", "close")
         asked.end_headers()
         asked.wfile.write(data)
-
-
-class _Tunnel(Tunnel):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)
-
-
-class _TunnelClosed(TunnelClosed):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)

@@ -16,7 +16,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import chdir, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,6 @@ from spak.ledger.private import keep_folder
 from spak.policy.actions import Action
 from spak.policy.judge import Decision, denied
 from spak.ports import Call, Redacting, ToolResult
-from spak.runner import Run
 from spak.tools import results
 from spak.tools.outside import MOST_ACTIONS, Witnessed
 from spak.tools.registry import TOOLS
@@ -62,23 +61,6 @@ class _Asked:
 
     verdict: str
     files: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Witnessing(Session):
-    """A session without a copy: nothing is swept."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run, run.workspace)
-        host, tool = run.performer.host, _Witnessed(self)
-        run.performer.host = replace(host, tools={**host.tools, tool.entry.name: tool})
-
-    def end(self) -> None:
-        """No more questions: the run ends well."""
-        self._waiting.put(None)
-
-    def close(self) -> None:
-        """Give back what it holds."""
-        self._watch.close()
 
 
 class Witness:
@@ -249,14 +231,6 @@ def _refused(reason: str) -> Answer:
 
 def _done(call: Call) -> ToolResult:
     return results.done("")
-
-
-class _Witnessed(Witnessed):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def run(self, call: Call) -> ToolResult:
-        return self._session.work(call)
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

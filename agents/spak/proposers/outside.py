@@ -6,11 +6,13 @@ nothing to propose, so that a session is never taken up without its agent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spak.errors import UsageError
 from spak.lang.catalog import NamedEntry
 from spak.ports import Candidate, PlanRequest, Search
+
+Following = Callable[[PlanRequest], Sequence[Candidate] | Search]
 
 
 class Outside:
@@ -18,8 +20,13 @@ class Outside:
 
     entry = NamedEntry("outside", "an agent behind the guard proposes: spak guard -- AGENT")
 
+    def __init__(self, following: Following | None = None) -> None:
+        self._following = following
+
     def propose(self, request: PlanRequest) -> Sequence[Candidate] | Search:
-        """Raises: UsageError `guard.no_session`, always."""
+        """What the session has next. Raises: UsageError `guard.no_session` without one."""
+        if self._following is not None:
+            return self._following(request)
         raise UsageError(
             "guard.no_session",
             f"TASK {request.task} waits for an agent behind the guard, and there is none",

@@ -8,6 +8,8 @@ a session; without one they are refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spak import schema_parts as parts
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
@@ -25,7 +27,18 @@ ENDS = ("closed", "idle", "session")
 MOST_QUESTION = 4000
 
 
-class Contained:
+class Proposed:
+    """A tool of a session: what is proposed is done by who holds the session, and refused elsewhere."""
+
+    def __init__(self, work: Callable[[Call], ToolResult] | None = None) -> None:
+        self._work = work
+
+    def run(self, call: Call) -> ToolResult:
+        """Do it."""
+        return results.failed(*NO_SESSION) if self._work is None else self._work(call)
+
+
+class Contained(Proposed):
     """The tool `contained`."""
 
     entry = ToolEntry(
@@ -48,11 +61,8 @@ class Contained:
         arguments={"root": "text", "changes": "text", "paths": "text"},
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
-
-class ModelRequest:
+class ModelRequest(Proposed):
     """The tool `model_request`."""
 
     entry = ToolEntry(
@@ -77,11 +87,8 @@ class ModelRequest:
         arguments={"provider": "text", "path": "text", "model": "text", "request": "text"},
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
-
-class AskPerson:
+class AskPerson(Proposed):
     """The tool `ask_person`."""
 
     entry = ToolEntry(
@@ -96,11 +103,8 @@ class AskPerson:
         arguments={"question": "text"},
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
-
-class Witnessed:
+class Witnessed(Proposed):
     """The tool `witnessed`: the guard says nothing of it but that it answered so."""
 
     entry = ToolEntry(
@@ -134,11 +138,8 @@ class Witnessed:
         ),
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
-
-class Tunnel:
+class Tunnel(Proposed):
     """The tool `tunnel`."""
 
     entry = ToolEntry(
@@ -156,11 +157,8 @@ class Tunnel:
         arguments={"host": "host", "port": "text"},
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
-
-class TunnelClosed:
+class TunnelClosed(Proposed):
     """The tool `tunnel_closed`."""
 
     entry = ToolEntry(
@@ -181,8 +179,7 @@ class TunnelClosed:
         arguments=dict.fromkeys(("host", "port", "sent", "received", "why"), "text"),
     )
 
-    def run(self, call: Call) -> ToolResult:
-        return results.failed(*NO_SESSION)
 
+OWN = (Contained, ModelRequest, Tunnel, TunnelClosed, Witnessed, AskPerson)
 
 NO_SESSION = ("guard.no_session", "this is proposed by an agent behind the guard", "spak guard -- AGENT")

@@ -45,7 +45,7 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
     keys = [request.GET.get(name, "").replace("\0", "") for name in ("one", "two")]
     context: dict[str, Any] = {"team": found, "section": "runs"}
     choices = Run.objects.filter(team=found, count__gt=0, deleted_at=None, trial="").only(
-        "key", "name", "made_at", "state"
+        "key", "name", "made_at", "state", "agent"
     )
     context["choices"] = list(choices.order_by("-pk")[:CHOICES])
     if not all(keys):

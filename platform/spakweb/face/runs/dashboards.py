@@ -295,7 +295,7 @@ def went_wrong(rows: QuerySet[Run]) -> list[tuple[Run, int]]:
     found: dict[tuple[str, str], tuple[Run, int]] = {}
     failed = rows.filter(state__in=(State.FAILED, State.REFUSED), ended_at__gte=day)
     failed = failed.exclude(forks__state=State.SUCCEEDED)
-    for run in failed.only("key", "name", "state", "reason", "ended_at")[:MOST]:
+    for run in failed.only("key", "name", "state", "reason", "ended_at", "agent")[:MOST]:
         newest, count = found.get((run.name, run.reason), (run, 0))
         found[run.name, run.reason] = newest, count + 1
     return list(found.values())[:SHOWN]
