@@ -63,7 +63,7 @@ MISSING = ("missing_path", 2)
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
-NAMES_TELL = frozenset({"tunnel", "http_request", "git_push"})
+NAMES_TELL = frozenset({"tunnel", "http_request"})
 """Tools whose host is looked up only where nothing else forbids the call: a name that is looked up may carry
 data to whoever answers for it."""
 
