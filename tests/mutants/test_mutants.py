@@ -95,7 +95,7 @@ MUTANTS = [
     Mutant(
         "any result is awaited",
         "kernel/step.py",
-        'of != pending.id',
+        "of != pending.id",
         "False",
         f"{STEP}::test_a_later_result_with_the_id_of_an_earlier_effect_changes_nothing",
     ),
