@@ -28,4 +28,4 @@ else:
     found = ask("tools/call", {"name": sys.argv[1], "arguments": json.loads(sys.argv[2])})
     result = found.get("result") or {"isError": True, "content": [{"text": json.dumps(found)}]}
     print("failed:" if result["isError"] else "done:", result["content"][0]["text"])
-    print(json.dumps(result.get("structuredContent")))
+    print(json.dumps(result.get("_meta")))

@@ -95,6 +95,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "HTTP_PROXY": "http://127.0.0.1:{spak-port}",
     "NO_PROXY": "127.0.0.1,localhost",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
 """What the agent is told: no key is among it."""
 MODEL_OPTIONS: Mapping[str, tuple[str, ...]] = {

@@ -39,7 +39,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a call came to; `data` is a JSON object for programs, and about the call."""
+    """What a call came to; `data` is a JSON object for programs, about the call."""
 
     text: str
     failed: bool = False
@@ -208,8 +208,8 @@ def _server(name: str, version: str, offers: Offers) -> Server[Any]:
         said = await to_thread.run_sync(work, limiter=at_once)
         return types.CallToolResult(
             content=[types.TextContent(text=said.text)],
-            structured_content=None if said.data is None else dict(said.data),
             is_error=said.failed,
+            _meta=None if said.data is None else {"spak": dict(said.data)},  # a client shows it to no model
         )
 
     return Server(name, version=version, on_list_tools=listed, on_call_tool=called)
