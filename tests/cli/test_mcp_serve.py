@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import urllib.error
@@ -37,9 +36,9 @@ def project(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(project: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     line = [SPAK, "mcp", "--wait", "0", *more]
-    with subprocess.Popen(line, cwd=project, text=True, env={**os.environ}, **pipes) as process:  # type: ignore[call-overload]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=project, text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             yield process
         finally:

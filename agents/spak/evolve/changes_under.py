@@ -3,7 +3,7 @@
 Takes a run's records, the rules that it would have had, and the store of its workspace; gives each kept
 change that these rules forbid, in order. Permits are judged by `permitted.changes`. A change that was taken
 back is not judged: its files are gone. It executes nothing, and a law that asks the world about a change is
-taken to forbid it, since nobody looks; one that counts what happened is not judged here.
+taken to forbid it, since nothing is observed; one that counts what happened is not judged here.
 """
 
 from __future__ import annotations

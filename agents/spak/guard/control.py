@@ -1,7 +1,7 @@
 """What a person says to a guarded session from elsewhere: a Unix socket in the folder of its run.
 
 The sandbox does not see that folder, so no agent speaks here. One line of JSON is asked, one is answered.
-`asks` gives what waits for a person; an approval is signed by whoever asks, and the kernel verifies it.
+`asks` gives what waits for a person; an approval is signed by the person's command, the kernel verifies it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Answers = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def ask(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the session of that run's folder answers; None where nobody is there.
+    """What the session of that run's folder answers; None where no session runs.
 
     Raises: the session's own refusal, as RunError."""
     with _reachable(folder) as path, socket.socket(socket.AF_UNIX) as made:

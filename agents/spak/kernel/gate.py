@@ -65,7 +65,7 @@ MOVING = ("spent", 2)
 
 NAMES_TELL = frozenset({"tunnel", "http_request"})
 """Tools whose host is looked up only where nothing else forbids the call: a name that is looked up may carry
-data to whoever answers for it."""
+data to the server of that name."""
 
 ROUTE = "next_action"
 """The predicate that says where a run goes on, where a task's NEXT leaves it to the law."""

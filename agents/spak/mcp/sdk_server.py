@@ -148,7 +148,7 @@ class OverHttp:
 
         assert self._started is not None
         try:
-            await self._started.handle_request(scope, receive, send)  # type: ignore[arg-type]
+            await self._started.handle_request(scope, receive, send)  # type: ignore[arg-type]  # a Mapping is a scope
         finally:
             gone.set()
         return Reply(status, given, bytes(made))

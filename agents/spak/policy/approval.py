@@ -30,7 +30,7 @@ VERSION = 1
 APPROVE = "approve"
 DENY = "deny"
 LATER = "later"
-"""Nobody has answered yet, and whoever proposed the action goes on without it: a denial, which nobody signs.
+"""Nobody has answered yet, and the proposer goes on without the action: a denial, which needs no signature.
 The answer may come afterwards, and counts for the next proposal of the same action."""
 APPROVER = "approver"
 """The role whose yes is a `signed_approval`."""
