@@ -12,8 +12,8 @@ import getpass
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from spak.apply_run.journal import Journal
     from spak.apply_run.user_folder import UserFolder
     from spak.door import Leaving
+    from spak.kernel.rules import Rules
+    from spak.kernel.state import State
     from spak.runner import View
 
 GOOD_FOR_MS = 600_000
@@ -89,9 +91,12 @@ def bring_home(
     allowed: Collection[str] = (),
     check: bool = False,
     ask: bool = False,
+    partly: bool = False,
+    at: Ended | None = None,
 ) -> Found:
     """Bring what a run changed into its folder; `allowed` are paths that may run by themselves, `ask` whether
-    a person at the terminal is asked about the others.
+    a person at the terminal is asked about the others. With `partly`, what waits for nobody is brought even
+    if other changes wait. `at` is the run as its process knows it, else it is read from the ledger.
 
     Raises: RunError `apply.*`, `workspace.*`; UsageError `usage.arguments`, `keys.*`; LedgerError.
     """
@@ -99,22 +104,23 @@ def bring_home(
     from spak.apply_run import bring
     from spak.apply_run.journal import Journal
 
-    run = _ended(root, name)
+    run = at or _ended(root, name)
     journal = Journal(root / name)
     with journal.held(), bring.opened(run.folder, modes=run.modes) as user:
         if not check:
             _recover(journal, user)
-        at, roots = root / name, (run.before, run.now)
-        changes = bring.changes(at, *roots, bring.taken(journal), modes=run.modes)
+        place, roots = root / name, (run.before, run.now)
+        changes = bring.changes(place, *roots, bring.taken(journal), modes=run.modes)
         if only:
-            known = bring.changes(at, *roots, {}, modes=run.modes)  # those that were brought before, too
+            known = bring.changes(place, *roots, {}, modes=run.modes)  # those that were brought before, too
             changes = _chosen(changes, only, {one.path for one in (*known, *changes)})
-        leaving = _looked(at, run, {one.path for one in changes})
+        leaving = _looked(place, run, {one.path for one in changes})
         kinds = {one.path: ("ordinary", "as the run began with it") for one in changes if one.back}
         kinds |= {one.path: (str(one.of), one.reason) for one in leaving.changes}
         comes = {one.path for one in leaving.changes if one.of is not door.Class.IGNORED}
-        planned = bring.plan(user, [one for one in changes if one.back or one.path in comes])
-        found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check)
+        changes = [one for one in changes if one.back or one.path in comes]
+        planned = bring.plan(user, changes)
+        found = Found(name, run.folder, kinds, blocked=leaving.blocked, checked=check, partly=partly)
         found.conflicts = list(planned.conflicts)
         found.planned = [(step.path, _how(planned, step)) for step in planned.writes]
         written = {path for path, _ in found.planned}
@@ -123,10 +129,28 @@ def bring_home(
         found.held = [path for path in runs if path not in allowed] + refused
         if ask and not (check or refused or found.conflicts):
             _confirm(found)
-        if check or found.code:
+        if partly and found.code:
+            planned, runs = _ready(user, changes, found), []
+        if check or (found.code and not partly):
             return found
         bring.bring(journal, user, planned, _about(name, run, leaving, runs))
     return found
+
+
+def _ready(user: UserFolder, changes: Sequence[Change], found: Found) -> Planned:
+    """What of these changes waits for nobody. Without what waits another path may be in the way: it waits
+    too."""
+    from spak.apply_run import bring
+
+    waits = {*found.held, *dict(found.conflicts)}
+    while True:
+        rest = [] if found.blocked else [one for one in changes if one.path not in waits]
+        planned = bring.plan(user, rest)
+        if not planned.conflicts:
+            found.planned = [(step.path, _how(planned, step)) for step in planned.writes]
+            return planned
+        found.conflicts += planned.conflicts
+        waits |= dict(planned.conflicts).keys()
 
 
 def bring_branch(
@@ -159,7 +183,7 @@ def bring_branch(
                 f"the run changed {path!a} after its last commit",
                 "let the run commit as its last step, or apply the files without --branch",
             )
-    looked = partial(door.look, **_knowing(run))
+    looked = partial(door.look, **knowing(run.folder, run.modes))
     begun = Begun(git_files(load(store, run.before)), store.read)
     leaving = _by_law(branches.leaving(bare, made, looked, begun), run)
     found = Found(
@@ -216,14 +240,23 @@ class Ended:
     """Whether its check passes only with what it changed of its tests."""
     modes: bool
     """Whether modes count in the folder's repository (core.fileMode)."""
+    known: Mapping[str, Any] = field(default_factory=dict)
+    """What `knowing` gave, where it was asked before."""
 
 
 def _ended(root: Path, name: str) -> Ended:
     """Raises: RunError `apply.no_folder`; LedgerError."""
     from spak.cli import reading
-    from spak.kernel.situation import NO_CHECK, blocked
     from spak.repository.begun import compares_modes
-    from spak.runner.views.run_json import by_own_tests
+
+    folder, modes = came_from(root, name), compares_modes(root / name / "store/git")
+    found = reading.replayed(root, name)
+    assert found.rules is not None
+    return of_run(root / name, found.rules, found.state, folder, modes)
+
+
+def came_from(root: Path, name: str) -> Path:
+    """The folder that a run was copied from. Raises: RunError `apply.no_folder`."""
     from spak.workspace import Copied
 
     copied = Copied.read(root / name)
@@ -233,13 +266,18 @@ def _ended(root: Path, name: str) -> Ended:
             f"run {name} was not copied from a folder that is known here",
             "take its files from the workspace in the run's folder, or start a run with --workspace DIR",
         )
-    found = reading.replayed(root, name)
-    assert found.rules is not None
-    reasons, before, state = blocked(found.rules, found.state), found.rules.r3, found.state
-    if state.ended and state.r3 != before and _unjudged(root, name, before, state.r3):
+    return Path(copied.source)
+
+
+def of_run(run: Path, rules: Rules, state: State, folder: Path, modes: bool) -> Ended:
+    """What leaves of a run in this state. Raises: LedgerError."""
+    from spak.kernel.situation import NO_CHECK, blocked
+    from spak.runner.views.run_json import by_own_tests
+
+    reasons, before = blocked(rules, state), rules.r3
+    if state.ended and state.r3 != before and _unjudged(run.parent, run.name, before, state.r3):
         reasons = (*reasons, NO_CHECK)
-    modes = compares_modes(root / name / "store/git")
-    return Ended(before, state.r3, Path(copied.source), reasons, by_own_tests(state), modes)
+    return Ended(before, state.r3, folder, reasons, by_own_tests(state), modes)
 
 
 def _unjudged(root: Path, name: str, first: str, last: str) -> bool:
@@ -268,7 +306,14 @@ def _looked(run: Path, ended: Ended, paths: Collection[str]) -> Leaving:
     before, now = load(store, ended.before), load(store, ended.now)
     with typed("looking for what git ignores", AGAIN):
         ignored = new_and_ignored(before, now, store.read).__contains__
-    found = door.look(before, now, store.read, keep=paths.__contains__, ignored=ignored, **_knowing(ended))
+    found = door.look(
+        before,
+        now,
+        store.read,
+        keep=paths.__contains__,
+        ignored=ignored,
+        **(ended.known or knowing(ended.folder, ended.modes)),
+    )
     return _by_law(found, ended)
 
 
@@ -278,18 +323,18 @@ def _by_law(found: Leaving, ended: Ended) -> Leaving:
     return found.by_own_tests() if ended.by_own_tests else found
 
 
-def _knowing(run: Ended) -> dict[str, Any]:
-    """What the door has to know of the folder: known values, what is shown, whether modes and cases count."""
+def knowing(folder: Path, modes: bool) -> dict[str, Any]:
+    """What the door has to know of a folder: known values, what is shown, whether modes and cases count."""
     from spak import config
     from spak.llm import redactor
     from spak.runner.secret_guard import found_in
 
     chosen = config.settings()
     return {
-        "holds": redactor(chosen.llm).knowing(found_in(run.folder, chosen.shown_secrets)[1]).holds,
+        "holds": redactor(chosen.llm).knowing(found_in(folder, chosen.shown_secrets)[1]).holds,
         "shown": chosen.shown_secrets,
-        "modes": run.modes,
-        "cased": _tells_cases(run.folder),
+        "modes": modes,
+        "cased": _tells_cases(folder),
     }
 
 

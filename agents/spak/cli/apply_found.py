@@ -37,11 +37,13 @@ class Found:
     undone: bool = False
     branch: str = ""
     """The branch that the commits became, where they did."""
+    partly: bool = False
+    """Whether what waits for nobody is written even if other paths wait."""
 
     @property
     def applied(self) -> list[tuple[str, str]]:
         """The paths that were written; with `checked` those that would be, once nothing else waits."""
-        if self.code and not self.checked:
+        if self.code and not (self.checked or self.partly):
             return []
         return [one for one in self.planned if one[0] not in self.held]
 
@@ -70,19 +72,26 @@ class Found:
         return self.kinds.get(path, ("", ""))
 
 
+def say_what_waits(found: Found) -> None:
+    """What is not written and why, for people."""
+    from spak.door import one_line
+
+    for reason in found.blocked:
+        common.say(f"  the law of the run says: {reason}")
+    for path in found.held:
+        kind, why = found.kind(path)
+        common.say(f"  {'waits' if kind == 'runs' else 'refused'}  {one_line(path)}: {kind}, {why}")
+    for path, why in found.conflicts:
+        common.say(f"  conflict  {one_line(path)}: {why}")
+
+
 def say_it(found: Found) -> None:
     """What was done for people: what waits, then the rest, then what to do next."""
     from spak.door import one_line
     from spak.runner.views.report import plural
 
     say = common.say
-    for reason in found.blocked:
-        say(f"  the law of the run says: {reason}")
-    for path in found.held:
-        kind, why = found.kind(path)
-        say(f"  {'waits' if kind == 'runs' else 'refused'}  {one_line(path)}: {kind}, {why}")
-    for path, why in found.conflicts:
-        say(f"  conflict  {one_line(path)}: {why}")
+    say_what_waits(found)
     shown = found.planned if found.checked else found.applied
     for path, how in sorted(shown, key=lambda one: found.kind(one[0])[0] != "runs"):
         kind, _ = found.kind(path)

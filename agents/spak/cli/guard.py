@@ -24,6 +24,7 @@ from spak.errors import UsageError, UserError
 from spak.guard import TASK
 
 if TYPE_CHECKING:
+    from spak.cli.guard_home import Home
     from spak.cli.guard_server import Link, Reporting
     from spak.cli.session import Session as Held
     from spak.config import Settings
@@ -105,6 +106,9 @@ def command(**_: object) -> None:
     "--allow-host", "hosts", multiple=True, metavar="A,B",
     help="Hosts that the agent may open tunnels to: HOST at port 443, or HOST:PORT.",
 )  # fmt: skip
+@click.option(
+    "--follow", is_flag=True, help="Bring ordinary changes into the folder at the end of each turn."
+)
 @click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
 @click.option("--team", default="", metavar="TEAM", help="With --server: its team.")
 @click.option(
@@ -120,6 +124,7 @@ def session_command(
     policies: tuple[Path, ...],
     hosts: tuple[str, ...],
     wait: float,
+    follow: bool,
     server: str | None,
     team: str,
     resumed: str | None,
@@ -130,64 +135,76 @@ def session_command(
     """The session itself."""
     from spak.cli.guard_server import linked
 
-    if resumed is not None and (policies or hosts or server):
-        what = "--resume goes on under the law that the session began with"
-        raise UsageError("usage.arguments", what, "leave out --policy, --allow-host and --server")
+    if resumed is not None and (policies or hosts or server or follow):
+        what = "--resume goes on under the law that the session began with, and follows as it did"
+        raise UsageError("usage.arguments", what, "leave out --policy, --allow-host, --follow and --server")
     with linked(server, team) as link:
-        return _session(link, folder, binds, (policies, hosts), wait, resumed, runs_dir, as_json, argv)
+        begun = partial(_begun, link, folder, follow, (policies, hosts), argv[0])
+        return _session(link, begun, binds, wait, resumed, runs_dir, as_json, argv)
 
 
 def _session(
     link: Link | None,
-    folder: Path,
+    begin: Callable[[Path], Held],
     binds: tuple[Path, ...],
-    asked: tuple[tuple[Path, ...], tuple[str, ...]],
     wait: float,
     resumed: str | None,
     runs_dir: Path | None,
     as_json: bool,
     argv: tuple[str, ...],
 ) -> int:
-    from spak import config, data
-    from spak.cli import guard_law, session
+    from spak import config
+    from spak.cli.guard_home import following
     from spak.cli.guard_server import reporting
     from spak.guard import inside
     from spak.guard.proxy import upstreams
 
-    if not folder.is_dir():
-        raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     chosen = config.settings()
     models = upstreams(os.environ, config.secrets_of(chosen))
     inside.found(argv[0])
     begun = None if resumed is None else common.find_run(resumed, runs_dir)
     root = common.runs_dir(runs_dir) if begun is None else begun[0]
     _shown(binds, root)
-    if begun is not None:
-        held = _resumed(*begun)
-    else:
-        held = session.begin(
-            data.path(SPEC), root, mode="full_auto", workspace=folder,
-            labels={"agent": Path(argv[0]).name}, law=guard_law.law(link.law if link else None, *asked),
-            approvers=link.approvers if link else (),
-        )  # fmt: skip
+    held = begin(root) if begun is None else _resumed(*begun)
     name = held.run.ledger.run
     try:
         if held.copied is not None:
             common.say(f"spak: {held.copied.line}")
         common.say(f"spak: run {name}; every action of the agent is contained: its copy, taken back or kept")
-        with reporting(link, held, quiet=_terminal(as_json)) as reports:
-            code = _guarded(held, argv, binds, wait, chosen, models, as_json, reports)
+        with (
+            reporting(link, held, quiet=_terminal(as_json)) as reports,
+            following(held, quiet=as_json) as home,
+        ):
+            code = _guarded(held, argv, binds, wait, chosen, models, as_json, (reports, home))
             held.run.cancel()  # what was stopped is over: its agent is gone
             seen = held.save()
     finally:
         held.close()
     if as_json:
-        common.emit({**seen.to_json(), "agent_exit": code})
+        common.emit({**seen.to_json(), "agent_exit": code, **(home.said() if home is not None else {})})
     else:
         done = seen.state == "succeeded"
         common.say(f"spak: {'the agent ended with ' + str(code) if done else seen.state}; spak show {name}")
-        common.say(f"next: spak apply {name}")
+        if home is None or home.waits:
+            common.say(f"next: spak apply {name}")
     return code if seen.state == "succeeded" else common.EXIT[seen.state]
+
+
+def _begun(
+    link: Link | None, folder: Path, follow: bool, asked: tuple[tuple[Path, ...], tuple[str, ...]],
+    agent: str, root: Path,
+) -> Held:  # fmt: skip
+    """A new session. Raises: UsageError `usage.workspace`, and as `guard_law.law`."""
+    from spak import data
+    from spak.cli import guard_law, session
+
+    if not folder.is_dir():
+        raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
+    return session.begin(
+        data.path(SPEC), root, mode="full_auto", workspace=folder, in_place=follow,
+        labels={"agent": Path(agent).name}, law=guard_law.law(link.law if link else None, *asked),
+        approvers=link.approvers if link else (),
+    )  # fmt: skip
 
 
 def _shown(binds: Sequence[Path], root: Path) -> None:
@@ -227,7 +244,7 @@ def _guarded(
     chosen: Settings,
     models: Mapping[Provider, Upstream],
     as_json: bool,
-    reports: Reporting,
+    hears: tuple[Reporting, Home | None],
 ) -> int:
     """The session from the copy to the agent's end; gives its exit code."""
     from spak.cli import session
@@ -251,8 +268,11 @@ def _guarded(
     secrets = SecretGuard(host, copy, run.rules.r3)
     secrets.look(fresh=True)
     Repositories(copy, run.rules, lambda: secrets).before_job()
+    reports, home = hears
     made = reports.session = Session(run, copy)
     made.patience = wait
+    if home is not None:
+        made.home = home.now
     made.begin()
     limits = replace(
         chosen.limits, wall_s=inside.WEEK, cpu_s=inside.WEEK, processes=512, open_files=4096,

@@ -55,6 +55,8 @@ def answer_command(run: str, question: str, text: str, runs_dir: Path | None) ->
 @common.json_option
 def back_command(run: str, record: int, runs_dir: Path | None, as_json: bool) -> int:
     """Take the files of the session of RUN back to what they were after RECORD, also in the agent's copy."""
+    from spak.door import one_line
+
     name, found = _asked(run, runs_dir, {"do": "back", "record": record})
     if as_json:
         common.emit(found)
@@ -62,6 +64,10 @@ def back_command(run: str, record: int, runs_dir: Path | None, as_json: bool) ->
     for path in found["paths"]:
         common.out(path)
     common.say(f"spak: {found['changed']} taken back, as a transaction of its own; spak show {name}")
+    if (home := found.get("home")) is not None:
+        waits = "; not there: " + ", ".join(map(one_line, home["waits"])) if home["waits"] else ""
+        error = f"; not all: {home['error']['message']} [{home['error']['code']}]" if "error" in home else ""
+        common.say(f"spak: the same in {home['folder']}{waits}{error}")
     return 0
 
 

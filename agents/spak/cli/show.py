@@ -12,6 +12,7 @@ from spak.cli import common
 from spak.errors import UserError
 
 if TYPE_CHECKING:
+    from spak.cli.guard_home import Rest
     from spak.cli.session import Session
     from spak.runner import View
 
@@ -65,7 +66,16 @@ def command(
         return 0
     if costs:
         return _costs(reading.calls_of(root, name), reading.view_of(root, name), as_json)
-    return show(reading.view_of(root, name), as_json, with_registers=True)
+    from spak.cli import guard_home
+
+    seen, home = reading.view_of(root, name), guard_home.rest(root, name)
+    if as_json:
+        common.emit(
+            {**seen.to_json(with_registers=True), **({} if home is None else {"apply": home.to_json()})}
+        )
+    else:
+        _print(seen, with_registers=True, home=home)
+    return 0
 
 
 def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
@@ -148,7 +158,7 @@ def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
     return 0 if with_registers else common.EXIT[seen.state]
 
 
-def _print(seen: View, with_registers: bool) -> None:
+def _print(seen: View, with_registers: bool, home: Rest | None = None) -> None:
     from spak.runner.views import own_tests, witnessed
     from spak.runner.views.report import plural
 
@@ -212,6 +222,8 @@ def _print(seen: View, with_registers: bool) -> None:
     if with_registers:
         say(f"events: spak export {seen.run} --as events (what was sent and what came, a line each)")
         say(f"ledger: spak export {seen.run} -o {seen.run}.jsonl (lossless: replay and import it anywhere)")
+    if home is not None:
+        home.say()
     say(f"next: {_next(seen, with_registers)}")
 
 

@@ -28,7 +28,7 @@ def answers(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
             return {}
         case {"do": "back", "record": int(record)}:
             paths = session.take_back(root_at(session, record))
-            return {"paths": paths[:1000], "changed": len(paths)}
+            return {"paths": paths[:1000], "changed": len(paths), **session.home()}
     raise UsageError("guard.request", "the session knows no such request", "spak guard --help lists them")
 
 

@@ -78,6 +78,8 @@ class Session:
         self.frozen: Callable[[], AbstractContextManager[None]] = nullcontext
         self.patience = 20.0
         self.people = People()
+        self.home: Callable[[], dict[str, Any]] = dict
+        """Brings what the run has into the folder, where the session follows; gives what came of it."""
         self.copy_root = ""
         """What the agent's copy was when it began its turn."""
         self._watch = Watch(copy.directory)
