@@ -53,10 +53,14 @@ class Reporting:
         body = asked["body"]
         if self.session is None:
             return "the agent has not begun"
-        if asked["kind"] == "take_back":
-            answers(self.session, {"do": "back", "record": int(body["seq"]) - 1})
-        else:
-            answers(self.session, {"do": "approve", "body": body["signed"]})
+        match asked["kind"]:
+            case "take_back":
+                answers(self.session, {"do": "back", "record": int(body["seq"]) - 1})
+            case "answer":
+                number = str(body["of"]).partition("-")[0]
+                answers(self.session, {"do": "answer", "question": number, "text": str(body["text"])})
+            case _:
+                answers(self.session, {"do": "approve", "body": body["signed"]})
         return ""
 
 
@@ -147,7 +151,7 @@ def reporting(link: Link | None, held: Held, *, quiet: bool) -> Iterator[Reporti
         return redactor is not None and redactor.text(text) != text
 
     def waits() -> bool:
-        return made.session is not None and bool(made.session.people.waiting()["approvals"])
+        return made.session is not None and any(made.session.people.waiting().values())
 
     def told(line: str) -> None:
         if quiet:

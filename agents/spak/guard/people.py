@@ -7,11 +7,13 @@ the answer is there, is judged with it. It verifies nothing: the kernel does (sp
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spak import canon
 from spak.errors import RunError
 from spak.kernel.state import Effect
 from spak.policy import approval
@@ -130,6 +132,15 @@ class People:
                 raise _no_question()
             found.answer = text
             self._lock.notify_all()
+
+
+def left_open(act: Mapping[str, Any]) -> str:
+    """The id of the question that a recorded call of `ask_person` left open; empty where it has its answer or
+    failed. An answer that reads like a waiting call has another key."""
+    found = re.match(r"waiting \((q\d{1,9})\)", str(act.get("out", "")))
+    if found is None or act.get("key") != canon.content_hash(["exited", 0, {"exit": 0, "waiting": found[1]}]):
+        return ""
+    return found[1]
 
 
 def _no_question() -> RunError:

@@ -16,8 +16,8 @@ export class Draft {
   }
 
   get key() {
-    const { asks } = this.ask.dataset;
-    return this.form && asks ? this.prefix + asks : "";
+    const of = this.form?.elements.of.value;
+    return of ? this.prefix + of : "";
   }
 
   get ask() {

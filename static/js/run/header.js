@@ -45,10 +45,30 @@ function replaceQuestion(ask) {
   const here = byId("run-ask"), fields = [...here.querySelectorAll("textarea")];
   if (!ask) return;
   if (ask.dataset.asks !== here.dataset.asks) {
-    const typed = fields.filter((field) => field.value !== field.defaultValue).map((field) => field.value).join("\n\n");
+    const typed = fields.filter((field) => field.value !== field.defaultValue).filter((field) => !carried(field, ask)).map((field) => field.value).join("\n\n");
+    const focused = document.activeElement, again = here.contains(focused) && question(focused, ask);
     here.replaceWith(ask);
+    if (again) refocus(again, focused);
     if (typed.trim()) keep(ask, typed);
   } else if (!here.contains(document.activeElement) && fields.every((field) => field.value === field.defaultValue) && !here.querySelector("[data-opened], .no-fit") && ask.innerHTML !== here.innerHTML) here.replaceWith(ask);
+}
+
+// The same field or button of the same question, of which a guarded session may have several.
+function question(old, ask) {
+  const of = old.form?.elements.of?.value;
+  const form = [...ask.querySelectorAll("form")].find((one) => of && one.elements.of?.value === of && one.action === old.form.action);
+  return form && [...form.elements].find((one) => one.name === old.name && one.value === (old.name === "text" ? one.value : old.value));
+}
+
+function carried(field, ask) {
+  const same = question(field, ask);
+  if (same) same.value = field.value;
+  return Boolean(same);
+}
+
+function refocus(field, old) {
+  field.focus({ preventScroll: true });
+  if (field.name === "text") field.setSelectionRange(old.selectionStart, old.selectionEnd);
 }
 
 // What somebody typed while another answered, or the run went on: into the next question's field, or below it.

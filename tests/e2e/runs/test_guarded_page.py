@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from cli_calls import Done, warm
 from guard_kit import AGENT, Model
@@ -29,6 +30,15 @@ team.save(update_fields=["rules"])
 print(team.slug, tokens.make(alice, "guard", 7, team, ["start"])[1])
 """
 CALL = """python3 mcp_client.py run '{"cmd": ["touch", "made"]}'"""
+ELSEWHERE = """form => {
+    const body = new FormData(form);
+    body.set("text", "to even");
+    return fetch(form.action, {method: "POST", body});
+}"""
+ASKS = "; ".join(
+    f"""python3 mcp_client.py ask_person '{{"question": "{text}"}}'"""
+    for text in ("Round half up, or to even?", "May I rename total?")
+)
 
 
 def test_a_session_is_watched_approved_and_made_a_spec(
@@ -41,7 +51,7 @@ def test_a_session_is_watched_approved_and_made_a_spec(
     for file in (AGENT, Path(__file__).parents[2] / "mcp_client.py"):
         shutil.copy(file, shop / ("agent.py" if file == AGENT else file.name))
     reached, go, done = threading.Event(), threading.Event(), list[Done]()
-    model = Model(["sed -i 's/\\[1:\\]//' cart.py", CALL, CALL])
+    model = Model(["sed -i 's/\\[1:\\]//' cart.py", f"{CALL}; {ASKS}", f"{CALL}; {ASKS}"])
     model.before[2] = lambda: (reached.set(), go.wait(WAIT_S))
     line = ("guard", "--server", platform.url, "--team", team, "--wait", "0", "--")
 
@@ -57,7 +67,8 @@ def test_a_session_is_watched_approved_and_made_a_spec(
         alice = window("alice")
         page = alice.page
         alice.go(f"/t/{team}/runs/?guarded=1")
-        page.get_by_role("rowheader").get_by_role("link", name=Path(sys.executable).name).click()
+        name = Path(sys.executable).name
+        page.get_by_role("rowheader").get_by_role("link", name=name).click()
         page.get_by_role("heading", name="Waiting for an approval").wait_for()
         page.get_by_text("cart.py: changed").wait_for()
         assert alice.flaws(dark=True) == []
@@ -66,10 +77,25 @@ def test_a_session_is_watched_approved_and_made_a_spec(
         page.keyboard.press("Enter")
         page.get_by_text("its guard takes it up").wait_for()
         page.get_by_role("heading", name="Waiting for an approval").wait_for(state="detached")
+        asks = page.get_by_role("region", name=f"{name} asks")
+        expect(asks.first).to_contain_text("Round half up")
+        asks.last.get_by_label("Your answer").focus()
+        page.keyboard.type("yes, to total_of")
+        shots(page, "asks")
+        asks.first.locator("form").evaluate(ELSEWHERE)
+        expect(asks).to_have_count(1)
+        field = asks.get_by_label("Your answer")
+        expect(field).to_have_value("yes, to total_of")  # what is typed for one question stays with it
+        expect(field).to_be_focused()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.get_by_text("Its guard hands the answer on.").wait_for()
+        expect(asks).to_have_count(0)
     finally:
         go.set()
         thread.join()
     assert done[0].code == 0, done[0].err
+    assert "done: to even" in model.said(3) and "done: yes, to total_of" in model.said(3)
     page.get_by_text("has ended.").wait_for()
     page.get_by_text("spak apply").wait_for()
     page.set_viewport_size({"width": 360, "height": 760})

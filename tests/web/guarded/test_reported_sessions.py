@@ -149,6 +149,80 @@ def test_what_waits_is_approved_in_the_browser_and_counts_once(
     assert "put off until somebody approves" in shown and "by rita" in shown
 
 
+def test_questions_are_answered_in_the_browser_and_the_agent_finds_it(
+    cast: Any, shop: Path, platform: dict[str, str]
+) -> None:
+    shutil.copy(Path(__file__).parents[2] / "mcp_client.py", shop)
+    which, how = (
+        f"""python3 mcp_client.py ask_person '{{"question": "{text}"}}'"""
+        for text in ("Which <b>one</b>?", "How " + "x" * 3000)
+    )
+    held = Held(shop, platform, [f"{which}; {how}; {which}", which, how], 1, "--wait", "0")
+    try:
+        run = on_the_platform(lambda run: len(run.summary.get("also", ())) == 1)
+        first, second = run.summary["waiting"], *run.summary["also"]
+        assert run.state == "waiting" and (first["kind"], first["id"][:3]) == ("question", "q1-")
+        answer = reverse("spak-run-answer", args=[cast.team.slug, run.key])
+        page = reverse("spak-run", args=[cast.team.slug, run.key])
+        shown = cast.client("rita").get(page).content.decode()
+        assert "Which &lt;b&gt;one&lt;/b&gt;?" in shown and "x" * 3000 in shown
+        assert "waits for an answer." in shown and shown.count("Your answer") == 2
+        assert "An editor of the team can answer it" in cast.client("vera").get(page).content.decode()
+        form = {"of": second["id"], "text": "like that"}
+        assert cast.client("vera").post(answer, form).status_code == 403
+        rita = cast.client("rita")
+        long = rita.post(answer, {"of": first["id"], "text": "y" * 4001})
+        assert (long.status_code, "longer than 4,000 characters" in long.content.decode()) == (400, True)
+        assert long.content.decode().count("y" * 4001) == 1, "what was typed is in its field"
+        assert rita.post(answer, {"of": first["id"], "text": " "}).status_code == 400
+        assert rita.post(answer, {"of": first["id"], "call": "1"}).status_code == 409
+        decide = reverse("spak-run-decide", args=[cast.team.slug, run.key])
+        assert rita.post(decide, {"of": first["id"], "decision": "approve"}).status_code == 409
+        assert rita.post(answer, {"of": "q1-9", "text": "x"}).status_code == 409
+        assert rita.post(answer, form).status_code == 302
+        assert cast.client("bob").post(answer, {**form, "text": "other"}).status_code == 409, (
+            "the first counts"
+        )
+        assert cast.client("bob").post(answer, {"of": first["id"], "text": "the 2nd"}).status_code == 302
+        until(lambda: Command.objects.exclude(done_at=None).count() == 2)
+        run.refresh_from_db()
+        assert (run.state, run.summary["waiting"], run.summary["also"]) == ("running", None, [])
+    finally:
+        done = held.end()
+    assert done.code == 0, done.err
+    assert [one.outcome for one in Command.objects.all()] == ["", ""]
+    assert "done: the 2nd" in held.model.said(2) and "done: like that" in held.model.said(3)
+    run.refresh_from_db()
+    assert run.summary["questions"] == [] and checked(run)["equal"]
+
+
+def test_a_question_that_was_answered_where_the_agent_runs_waits_no_more(
+    cast: Any, shop: Path, platform: dict[str, str]
+) -> None:
+    shutil.copy(Path(__file__).parents[2] / "mcp_client.py", shop)
+    ask = """python3 mcp_client.py ask_person '{"question": "Which?"}'"""
+    held = Held(shop, platform, [ask, ask], 1, "--wait", "0")
+    try:
+        run = on_the_platform(lambda run: run.state == "waiting")
+        here = warm(
+            shop, ("guard", "answer", "latest", "q1", "waiting (q1): the person has not answered yet")
+        )
+        assert here.code == 0, here.err
+        answer = reverse("spak-run-answer", args=[cast.team.slug, run.key])
+        late = cast.client("bob").post(answer, {"of": run.summary["waiting"]["id"], "text": "late"})
+        assert late.status_code == 302
+        until(lambda: Command.objects.exclude(done_at=None).exists())
+        run.refresh_from_db()
+        assert (run.state, run.summary["waiting"]) == ("running", None)
+    finally:
+        done = held.end()
+    assert done.code == 0, done.err
+    assert Command.objects.get().outcome.startswith("guard.no_question")
+    assert "done: waiting (q1)" in held.model.said(2)
+    run.refresh_from_db()
+    assert run.summary["questions"] == [], "an answer that reads like a wait is one"
+
+
 def turns_of(run: Run) -> list[session.Action]:
     """The transactions that can be taken back."""
     return [one for one in session.pane(run, None)["actions"] if one.turn is not None]

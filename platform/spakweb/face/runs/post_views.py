@@ -88,6 +88,7 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
     except Refused as why:
         return _refused_page(request, found, why, text, edits)
     done = "You skipped the step: its answer is empty." if "skip" in given else "Answer submitted."
+    done = "Its guard hands the answer on." if found.agent else done
     messages.success(request, "A worker will call the backend." if given.get("call") else done)
     return redirect(run_parts.address(found))
 

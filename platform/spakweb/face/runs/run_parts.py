@@ -100,7 +100,8 @@ def head(run: Run) -> dict[str, Any]:
     checked = cache.get(checked_key(run))
     return {
         "run": run,
-        "asked": waiting(run),
+        "asked": next(iter(found := asks(run)), None),
+        "open_asks": found,
         "said": endings.linked(outcome(run), address(run)),
         "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
         "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
@@ -280,14 +281,17 @@ def _waits(run: Run) -> str:
     return f"{place} waits for an answer, from a person or a backend."
 
 
-def waiting(run: Run) -> dict[str, Any] | None:
-    """What it waits for, when nobody has answered it yet."""
-    asks = run.state == State.WAITING and not run.trial
-    found = (run.summary or {}).get("waiting") if asks else None
-    if not found:
-        return None
+def asks(run: Run) -> list[dict[str, Any]]:
+    """What it waits for: one thing, or, of a guarded session, whose agent goes on, several."""
+    if run.state != State.WAITING or run.trial:
+        return []
+    found = run.summary or {}
+    return [_ask(run, one) for one in (found.get("waiting"), *found.get("also", ())) if one]
+
+
+def _ask(run: Run, found: dict[str, Any]) -> dict[str, Any]:
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
-    refused = run.commands.exclude(outcome="").order_by("-pk").first()
+    refused = run.commands.filter(body__of=found.get("id")).exclude(outcome="").last()
     permits = RunRecord.objects.filter(run=run, kind=Kind.PERMIT)
     permits = permits.filter(seq=found["seq"]) if "seq" in found else permits  # others follow in a session
     asked = permits.order_by("-seq").first()
@@ -297,14 +301,20 @@ def waiting(run: Run) -> dict[str, Any] | None:
         "pieces": prompts.pieces(found.get("prompt", ""), found.get("items")),
         "seq": asked.seq if asked else None,
         "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
+        "question": _question(run, found) if found.get("kind") == "question" else "",
         "action": words.action(found),
         "given": given,
         "backends": others,
         "no_backend": bool(others) and all(one.works is False for one in others if one.name != "recorded"),
         "did": CONTROL_WORDS[given.kind] if given else "",
-        "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
+        "refused": refused,
         "arguments": _arguments(run, found.get("args")),
     }
+
+
+def _question(run: Run, found: dict[str, Any]) -> str:
+    text = record_parts.opened(found.get("text"), DatabaseLedgers().reader(run.key).blobs)
+    return reveal(text if isinstance(text, str) else f"{text.get('head', '')} [the rest was not sent]")
 
 
 def _arguments(run: Run, args: Any) -> str:
@@ -453,7 +463,7 @@ def rights(user: Any, run: Run) -> dict[str, bool]:
     return {
         "may_label": access.can(user, "run.control", run),
         "may_delete": run.deletable and access.can(user, "run.delete", run),
-        "may_answer": steered and access.can(user, "run.answer", run),
+        "may_answer": (steered or bool(run.agent)) and access.can(user, "run.answer", run),
         "may_control": steered and access.can(user, "run.control", run),
         "may_approve": (steered or bool(run.agent)) and access.can(user, "run.approve", run),
         "may_draft": bool(run.agent) and access.can(user, "spec.edit", run.team),

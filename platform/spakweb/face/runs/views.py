@@ -147,7 +147,8 @@ def show_run(
     if request.htmx and request.htmx.target == "pane":
         return render(request, "runs/_pane.html", context)
     text = spec_text(found)
-    asked = context["asked"]
+    of = request.POST.get("of", "")
+    asked = next((one for one in context["open_asks"] if one["id"] == of), None)
     late = not asked or asked["given"]  # there is no form that could hold it
     context |= {
         "kept": [(path, text) for path, text in [("", typed), *edits] if late and text.strip()],

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.files.storage import default_storage
+from django.db.models import Q
 
 from spak import canon
 from spak.errors import LedgerError, UserError
@@ -32,6 +33,10 @@ from spakweb.store.runs.models import GOES_ON, Command, Run, RunBlob, RunRecord,
 
 MOST_ASKED = 200
 """Questions for an approval that are looked at, the newest."""
+MOST_OPEN = 20
+"""What a page shows of that which a session waits for."""
+ANSWERED = "guard.no_question"
+"""How the outcome of an answer begins that came too late: the question was answered where the agent runs."""
 
 
 def keep_blobs(blobs: Iterable[bytes]) -> dict[str, int]:
@@ -95,10 +100,17 @@ def project(row: Run) -> None:
     row.save(update_fields=PROJECTED)
 
 
-def waiting(row: Run) -> dict[str, Any] | None:
-    """The oldest action of the session that waits for an approval which nobody has given or denied yet, in
-    the form of `spak.runner.views.run_json.waiting`. An agent goes on meanwhile, so its state does not have
-    it."""
+def asks(row: Run) -> list[dict[str, Any]]:
+    """What the session waits for, oldest first: actions that nobody has approved or denied yet, in the form
+    of `spak.runner.views.run_json.waiting`, and questions of its agent that nobody has answered. An agent
+    goes on meanwhile, so the state of its run does not have them."""
+    given = Command.objects.filter(Q(outcome="") | Q(kind="answer", outcome__startswith=ANSWERED), run=row)
+    over = set(given.exclude(done_at=None).values_list("body__of", flat=True))
+    found = [*_approvals(row), *row.summary.get("questions", ())]
+    return sorted((one for one in found if one["id"] not in over), key=lambda one: int(one["seq"]))
+
+
+def _approvals(row: Run) -> Iterable[dict[str, Any]]:
     asked: dict[str, dict[str, Any]] = {}
     newest = list(RunRecord.objects.filter(run=row, kind=Kind.APPROVAL).order_by("-seq")[:MOST_ASKED])
     for approval in reversed(newest):
@@ -115,17 +127,15 @@ def waiting(row: Run) -> dict[str, Any] | None:
             found = {"kind": "approval", "task": permit.task, "step": permit.step, "id": str(body.get("of"))}
             found |= {"act": call.get("act"), "name": name, "args": args, "action": action, "seq": permit.seq}
             asked[action] = earlier or found
-    given = Command.objects.filter(run=row, kind__in=("approve", "deny"), outcome="").exclude(done_at=None)
-    answered = set(given.values_list("body__of", flat=True))
-    return next((one for one in asked.values() if one["id"] not in answered), None)
+    return asked.values()
 
 
 def settle(row: Run) -> None:
     """Show whether the session waits for somebody: after a report, and after an answer was handed on."""
     if row.state in GOES_ON:
-        asked = waiting(row)
-        row.state = State.RUNNING if asked is None else State.WAITING
-        row.summary = {**row.summary, "waiting": without_nul(asked)}
+        found = without_nul(asks(row))[:MOST_OPEN]
+        row.state = State.WAITING if found else State.RUNNING
+        row.summary = {**row.summary, "waiting": found[0] if found else None, "also": found[1:]}
         row.save(update_fields=["state", "summary"])
 
 

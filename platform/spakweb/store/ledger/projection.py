@@ -13,6 +13,7 @@ from typing import Any
 
 from spak.costs import cost_of
 from spak.errors import LedgerError
+from spak.guard.people import MOST_QUESTIONS, left_open
 from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
 from spak.ports import Prompt
@@ -59,6 +60,8 @@ class Projection:
             "fork": 0,
             "taken": {},
             "own_tests": {},
+            "asking": None,
+            "questions": [],
             "metric": {"values": [], "every": 1, "seen": 0},
             "clock": {"first": 0, "last": 0},
             **(dict(data) if data else {}),
@@ -76,6 +79,7 @@ class Projection:
             self.data["launcher"] = str(host.get("launcher", ""))[:40]
             self.data["fork"] = count((host.get("parent") or {}).get("at"))
         own_tests.feed(self.data["own_tests"], record)
+        self._asks(record)
         for name, number in quality.counted(record).items():
             self.data[name] += number
         if record.authority == "commit" and record.task:
@@ -90,6 +94,27 @@ class Projection:
         if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
             self.data["taken"] = {name: self.data[name] for name in COUNTED}
             self.data["taken"]["tokens"] = dict(self.data["tokens"])
+
+    def _asks(self, record: Record) -> None:
+        """Keep the open questions of a guarded agent. An id has the record of the call that asked first: a
+        session that was resumed numbers them anew."""
+        body = record.body
+        if record.kind == Kind.PERMIT:
+            text = (body.get("args") or {}).get("question") if body.get("name") == "ask_person" else None
+            self.data["asking"] = {"text": text, "seq": record.seq} if text else None
+        elif record.kind == Kind.ACT and (asked := self.data["asking"]) is not None:
+            self.data["asking"], number = None, left_open(body)
+            now = [one for one in self.data["questions"] if one["text"] == asked["text"]]
+            if number and now and now[0]["id"].startswith(f"{number}-"):
+                return  # asked again
+            kept = [
+                one for one in self.data["questions"]
+                if one not in now and not (number and one["id"].startswith(f"{number}-"))
+            ]  # fmt: skip
+            if number:
+                place = {"task": record.task, "step": record.step}
+                kept.append({"kind": "question", "id": f"{number}-{asked['seq']}", **place, **asked})
+            self.data["questions"] = kept[-MOST_QUESTIONS:]
 
     def _commit(self, record: Record) -> None:
         nodes, body = self.data["nodes"], record.body

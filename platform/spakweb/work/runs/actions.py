@@ -20,6 +20,7 @@ from spak.errors import UserError
 from spak.lang import parse
 from spak.program.semantics import require_known
 from spak.records import decode
+from spak.tools.outside import MOST_QUESTION
 from spak.workspace.unpack import Contents
 from spakweb.ground import access, clock, unsafe_text
 from spakweb.ground.audit.actions import record
@@ -195,7 +196,7 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     `web.run_backend`, `web.trial_answer`.
     """
     access.require(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
-    if not (run.agent and kind in ("approve", "deny")):
+    if not (run.agent and kind != "call"):
         _own(run)
     if run.trial:
         words = "No person answers the runs of an experiment or a campaign: they measure the spec alone."
@@ -204,6 +205,9 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     if backend not in ("", *catalog().backends):
         hint = f"One of: {', '.join(catalog().backends)}."
         raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
+    if run.agent and len(str(body.get("text", ""))) > MOST_QUESTION:
+        words = f"The answer is longer than {MOST_QUESTION:,} characters."
+        raise Refused("web.answer_size", words, "Write it to a file of the project.")
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
     with short_lock_wait():
@@ -216,8 +220,10 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
             if (earlier.kind, asked, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
                 return earlier
             raise _late(f"{earlier.by} was first and {CONTROL_WORDS[earlier.kind]}")
-        waiting = (now.summary or {}).get("waiting") or {}
-        if waiting.get("id") != of:
+        found = now.summary or {}
+        open_asks = [one for one in (found.get("waiting"), *found.get("also", ())) if one]
+        waiting = next((one for one in open_asks if one.get("id") == of), None)
+        if waiting is None:
             raise _late("The run is no longer waiting for this")
         is_approval = waiting.get("kind") == "approval"
         if is_approval != (kind in ("approve", "deny")):

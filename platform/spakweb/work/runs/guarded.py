@@ -190,8 +190,8 @@ def _asked(row: Run, command: Command) -> dict[str, Any] | None:
     """What the guard is told of it; an approval is signed when it is told first."""
     body = dict(command.body)
     if command.kind in ("approve", "deny") and "signed" not in body:
-        asked = guarded.waiting(row)
-        if asked is None or asked["id"] != body.get("of"):
+        asked = next((one for one in guarded.asks(row) if one["id"] == body.get("of")), None)
+        if asked is None:
             command.outcome, command.done_at = "the session no longer waits for this", timezone.now()
             command.save(update_fields=["outcome", "done_at"])
             return None

@@ -32,7 +32,8 @@ class LawShape(Document):
 
 
 class Ask(Document):
-    """What a person asked of a session: `approve` or `deny` with the signed approval, or `take_back`."""
+    """What a person asked of a session: `approve` or `deny` with the signed approval, `answer` with the text
+    for its agent's question, or `take_back`."""
 
     id = serializers.IntegerField()
     kind = serializers.CharField()

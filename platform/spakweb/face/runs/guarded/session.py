@@ -242,7 +242,8 @@ def outcome(run: Run) -> str:
         case State.RUNNING:
             return f"{run.agent} is at work on the machine of {run.made_by}."
         case State.WAITING:
-            return f"{run.agent} waits for an approval."
+            waiting = ((run.summary or {}).get("waiting") or {}).get("kind")
+            return f"{run.agent} waits for an {'answer' if waiting == 'question' else 'approval'}."
         case State.PAUSED if run.heard_at is not None:
             ago = words.took(round((clock.now() - run.heard_at).total_seconds()) * 1000)
             return (
