@@ -6,7 +6,6 @@ And the verbs beside it: `spak guard VERB`, each of a module of its own.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 SPEC = "specs/guard/guest.spak"
 _SESSION = "agent"
 """The name of the verb that nobody writes."""
-COPY = "agent"
-"""In the folder of the run: the agent's copy, and with `-store` its store."""
-
-
 VERBS: dict[str, str] = {
     "asks": "spak.cli.guard_people:asks_command",
     "answer": "spak.cli.guard_people:answer_command",
@@ -107,6 +102,10 @@ def command(**_: object) -> None:
     help="Hosts that the agent may open tunnels to: HOST at port 443, or HOST:PORT.",
 )  # fmt: skip
 @click.option(
+    "--workspace-mode", "mode", type=click.Choice(["copy", "tools"]), default="copy", show_default=True,
+    help="tools: the agent sees an empty folder, and the files by our tools only.",
+)  # fmt: skip
+@click.option(
     "--follow", is_flag=True, help="Bring ordinary changes into the folder at the end of each turn."
 )
 @click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
@@ -124,6 +123,7 @@ def session_command(
     policies: tuple[Path, ...],
     hosts: tuple[str, ...],
     wait: float,
+    mode: str,
     follow: bool,
     server: str | None,
     team: str,
@@ -135,11 +135,13 @@ def session_command(
     """The session itself."""
     from spak.cli.guard_server import linked
 
-    if resumed is not None and (policies or hosts or server or follow):
-        what = "--resume goes on under the law that the session began with, and follows as it did"
-        raise UsageError("usage.arguments", what, "leave out --policy, --allow-host, --follow and --server")
+    if resumed is not None and (policies or hosts or server or follow or mode != "copy"):
+        what = "--resume goes on under the law that the session began with, and works as it did"
+        hint = "leave out --policy, --allow-host, --follow, --workspace-mode and --server"
+        raise UsageError("usage.arguments", what, hint)
     with linked(server, team) as link:
-        begun = partial(_begun, link, folder, follow, (policies, hosts), argv[0])
+        labels = {"agent": Path(argv[0]).name} | ({"workspace": mode} if mode != "copy" else {})
+        begun = partial(_begun, link, folder, follow, (policies, hosts), labels)
         return _session(link, begun, binds, wait, resumed, runs_dir, as_json, argv)
 
 
@@ -154,6 +156,7 @@ def _session(
     argv: tuple[str, ...],
 ) -> int:
     from spak import config
+    from spak.cli import guard_place
     from spak.cli.guard_home import following
     from spak.cli.guard_server import reporting
     from spak.guard import inside
@@ -170,12 +173,13 @@ def _session(
     try:
         if held.copied is not None:
             common.say(f"spak: {held.copied.line}")
-        common.say(f"spak: run {name}; every action of the agent is contained: its copy, taken back or kept")
+        empty, rule = guard_place.by_tools(held)
+        common.say(f"spak: run {name}; {guard_place.words(empty, rule)}")
         with (
             reporting(link, held, quiet=_terminal(as_json)) as reports,
             following(held, quiet=as_json) as home,
         ):
-            code = _guarded(held, argv, binds, wait, chosen, models, as_json, (reports, home))
+            code = _guarded(held, argv, binds, wait, chosen, models, as_json, (reports, home), empty)
             held.run.cancel()  # what was stopped is over: its agent is gone
             seen = held.save()
     finally:
@@ -192,7 +196,7 @@ def _session(
 
 def _begun(
     link: Link | None, folder: Path, follow: bool, asked: tuple[tuple[Path, ...], tuple[str, ...]],
-    agent: str, root: Path,
+    labels: Mapping[str, str], root: Path,
 ) -> Held:  # fmt: skip
     """A new session. Raises: UsageError `usage.workspace`, and as `guard_law.law`."""
     from spak import data
@@ -202,7 +206,7 @@ def _begun(
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     return session.begin(
         data.path(SPEC), root, mode="full_auto", workspace=folder, in_place=follow,
-        labels={"agent": Path(agent).name}, law=guard_law.law(link.law if link else None, *asked),
+        labels=labels, law=guard_law.law(link.law if link else None, *asked),
         approvers=link.approvers if link else (),
     )  # fmt: skip
 
@@ -231,8 +235,6 @@ def _resumed(root: Path, name: str) -> Held:
         held.close()
         what = f"run {name} has ended, or is no guarded session"
         raise UsageError("guard.over", what, "spak guard -- AGENT begins one")
-    for place in (COPY, f"{COPY}-store"):
-        shutil.rmtree(held.folder / place, ignore_errors=True)  # of an agent that is gone
     return held
 
 
@@ -245,31 +247,23 @@ def _guarded(
     models: Mapping[Provider, Upstream],
     as_json: bool,
     hears: tuple[Reporting, Home | None],
+    empty: bool,
 ) -> int:
     """The session from the copy to the agent's end; gives its exit code."""
-    from spak.cli import session
+    from spak.cli import guard_place
     from spak.costs import prices
     from spak.guard import inside
     from spak.guard.control import listening
     from spak.guard.orders import answers
     from spak.guard.proxy import ENVIRONMENT, OPTIONS, Proxy
-    from spak.guard.session import Session, advancing
+    from spak.guard.session import advancing
     from spak.guard.terminal import joined
     from spak.ports import MIB
-    from spak.runner.repositories import Repositories
-    from spak.runner.secret_guard import SecretGuard
     from spak.secrets.redact import Redactor
-    from spak.workspace import Copied, Workspace
 
-    run, folder = held.run, held.folder
-    copy = Workspace(folder / COPY, folder / f"{COPY}-store", bounds=chosen.wanted.bounds)
-    copy.restore(run.state.r3, run.workspace.store)
-    host = session.placed(run.performer.host, copy, Copied.read(folder), chosen)
-    secrets = SecretGuard(host, copy, run.rules.r3)
-    secrets.look(fresh=True)
-    Repositories(copy, run.rules, lambda: secrets).before_job()
+    place, folder = guard_place.place(held, chosen, empty=empty), held.folder
     reports, home = hears
-    made = reports.session = Session(run, copy)
+    made = reports.session = place.session
     made.patience = wait
     if home is not None:
         made.home = home.now
@@ -277,21 +271,22 @@ def _guarded(
     limits = replace(
         chosen.limits, wall_s=inside.WEEK, cpu_s=inside.WEEK, processes=512, open_files=4096,
         memory_bytes=max(chosen.limits.memory_bytes, inside.LEAST_MEMORY), file_bytes=1024 * MIB,
-        quota=copy.quota,
+        quota=place.quota,
     )  # fmt: skip
     terminal = _terminal(as_json)
-    launcher = secrets.launcher()
-    assert launcher is not None  # the spec asks for a sandbox
+    assert place.launcher is not None  # the spec asks for a sandbox
     agent = inside.start(
-        launcher, copy.directory, argv,
-        env={**ENVIRONMENT, "TERM": "xterm-256color"}, limits=limits, toolchain=host.toolchain,
+        place.launcher, place.folder, argv, writable=not empty,
+        env={**ENVIRONMENT, "TERM": "xterm-256color"}, limits=limits,
+        toolchain=held.run.performer.host.toolchain,
         binds=[one.resolve() for one in binds], terminal=terminal, heard=_heard(as_json),
         options=OPTIONS.get(Path(argv[0]).name, ()),
     )  # fmt: skip
-    made.frozen = agent.frozen
+    if not empty:
+        made.frozen = agent.frozen
     code: list[int] = []
     known = [one.key.reveal() for one in models.values() if one.key is not None]
-    redactor = (secrets.redactor or Redactor()).knowing(known)
+    redactor = (place.redactor or Redactor()).knowing(known)
     proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
     watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
     try:

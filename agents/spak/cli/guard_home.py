@@ -173,11 +173,10 @@ class Rest:
 
         if self.problem is not None:
             common.say(f"  home: {self.problem.message} [{self.problem.code}]")
-        if self.found is not None and (self.found.code or self.found.applied):
+        if self.found is not None:
             say_what_waits(self.found)
-            common.say(
-                f"  {plural(len(self.found.applied), 'file')} to be written: spak apply {self.found.run}"
-            )
+            if count := len(self.found.applied):
+                common.say(f"  {plural(count, 'file')} not written yet: spak apply {self.found.run}")
 
 
 def rest(root: Path, name: str) -> Rest | None:

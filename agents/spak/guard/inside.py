@@ -99,6 +99,7 @@ def start(
     toolchain: Toolchain,
     binds: Sequence[Path] = (),
     options: Sequence[str] = (),
+    writable: bool = True,
     terminal: bool = False,
     heard: Callable[[int, bytes], None] | None = None,
 ) -> Agent:
@@ -115,7 +116,8 @@ def start(
         job = Job(
             (python, "-I", "-S", "-c", guest, str(number), kind, program, *argv[1:]),
             folder,
-            repository=True,
+            writable=writable,
+            repository=writable,
             limits=limits,
             env={"HOME": HOME, "PATH": _path(program), **env},
             binds=tuple(dict.fromkeys((*toolchain.binds, *where))),

@@ -318,17 +318,19 @@ class Session:
 
 
 class Served(Session):
-    """A session of a client that has nothing but our tools, or only hooks: no copy of its own."""
+    """A session of an agent that has only our tools, or only hooks: no copy of its own."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run, run.workspace)
         self._watch.close()
 
     def begin(self) -> None:
-        """The client may begin."""
+        """The agent may begin."""
 
     def end(self) -> None:
-        """The client is gone. May be called by a handler of a signal."""
+        """The agent is gone. May be called by a handler of a signal, where nothing is to be closed."""
+        for close in self.closing:
+            close()
         self._waiting.put(None)
 
     def _swept(self) -> None:
