@@ -25,16 +25,16 @@ STEPS = (
     'python3 mcp_client.py run \'{"cmd": ["sh", "-c", "echo 2 >> log"]}\'',
     "mkdir -p deep/er; chmod +x log; echo 3 >> log",
 )
-RECORDS = 37
-"""Of a whole session of these steps, at least."""
+ENDED, OVER = 45, 48
+"""Records after which the end of the agent is one of them, and after which they lead to the run's end."""
 
 
 def killed_after(count: int) -> None:
-    """In the command's process: no record after so many."""
+    """In the command's process: no record after so many, also where several are written at once."""
     appended = Run._append
 
     def append(self: Run, records: list[Record]) -> None:
-        appended(self, records)
+        appended(self, records[: count - self.ledger.count])
         if self.ledger.count >= count:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -61,12 +61,24 @@ def left_of(project: Path) -> list[str]:
     return [pid for pid in found if int(pid) != os.getpid()]
 
 
+def placed(project: Path) -> Path:
+    project.mkdir()
+    for file in (AGENT, CLIENT):
+        shutil.copy(file, project / ("agent.py" if file == AGENT else file.name))
+    return project
+
+
+def records(tmp_path: Path) -> int:
+    """How many records a whole session has."""
+    project = placed(tmp_path / "whole")
+    with Model(STEPS).serving() as model:
+        name = session(project, model).json["run"]
+    return len((project / ".spak/runs" / name / "trace.jsonl").read_bytes().splitlines())
+
+
 def walk(tmp_path: Path, counts: Sequence[int]) -> None:
     for count in counts:
-        project = tmp_path / f"p{count}"
-        project.mkdir()
-        for file in (AGENT, CLIENT):
-            shutil.copy(file, project / ("agent.py" if file == AGENT else file.name))
+        project = placed(tmp_path / f"p{count}")
         with Model(STEPS).serving() as model:
             killed = session(project, model, count=count)
             assert killed.code == -signal.SIGKILL, (count, killed.err)
@@ -75,25 +87,31 @@ def walk(tmp_path: Path, counts: Sequence[int]) -> None:
             model.texts = ["cat log 2>/dev/null; ls -l log; ls -d deep/er; echo again >> log"]
             model.asked.clear()
             done = session(project, model, "--resume", name)
-        assert done.code == 0, (count, done.err)
-        assert done.json["state"] == "succeeded", count
+        if count >= OVER:
+            assert done.error == "guard.over", (count, done.err)
+        else:
+            assert done.code == 0, (count, done.err)
+        assert forked(project, ("show", "--json", name)).json["state"] == "succeeded", count
         lines = (project / ".spak/runs" / name / "workspace/log").read_text().split()
-        assert lines == [*["1", "2", "3"][: len(lines) - 1], "again"], (count, "each effect once")
-        if "3" in lines:
-            assert "-rwx" in model.said(1) and "deep/er\n" in model.said(1), count
+        if count >= ENDED:
+            assert lines == ["1", "2", "3"] and not model.asked, count
+        else:
+            assert lines == [*["1", "2", "3"][: len(lines) - 1], "again"], (count, "each effect once")
+            if "3" in lines:
+                assert "-rwx" in model.said(1) and "deep/er\n" in model.said(1), count
         for verb in (("ledger", "verify"), ("replay",)):
             assert forked(project, (*verb, name)).code == 0, (count, verb)
 
 
 def test_a_killed_guard_takes_its_agent_along_and_goes_on(tmp_path: Path) -> None:
     """During a request to the model, a turn's changes, a call of a tool of ours."""
-    walk(tmp_path, (5, 13, 18, 27))
+    walk(tmp_path, (5, 13, 18, 27, ENDED))
 
 
 @pytest.mark.faults
 @pytest.mark.slow
 def test_the_same_after_every_record(tmp_path: Path) -> None:
-    walk(tmp_path, range(1, RECORDS))
+    walk(tmp_path, range(1, records(tmp_path)))
 
 
 def test_a_session_that_ended_is_not_resumed(tmp_path: Path) -> None:

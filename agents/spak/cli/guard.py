@@ -179,7 +179,10 @@ def _session(
             reporting(link, held, quiet=_terminal(as_json)) as reports,
             following(held, quiet=as_json) as home,
         ):
-            code = _guarded(held, argv, binds, wait, chosen, models, as_json, (reports, home), empty)
+            if held.run.state.r0.task == TASK:
+                code = _guarded(held, argv, binds, wait, chosen, models, as_json, (reports, home), empty)
+            else:
+                code = _finished(held)
             held.run.cancel()  # what was stopped is over: its agent is gone
             seen = held.save()
     finally:
@@ -236,6 +239,13 @@ def _resumed(root: Path, name: str) -> Held:
         what = f"run {name} has ended, or is no guarded session"
         raise UsageError("guard.over", what, "spak guard -- AGENT begins one")
     return held
+
+
+def _finished(held: Held) -> int:
+    """A session whose guard was killed after the end of its agent was recorded: no agent is started."""
+    common.say("spak: its agent had ended already; the session is finished without one")
+    held.advance()
+    return 0
 
 
 def _guarded(
