@@ -74,6 +74,7 @@ Decl mcp_server(Server, Transport, Identity) bound [/string, /name, /string].
 # What a server says of its own tool. A law may be stricter for it, and never looser: a server may say anything.
 Decl mcp_hint(Tool, Hint) bound [/name, /name].
 
-# Who permits: the operator or a team names server and tool, and from which server to which other text may go.
+# Who permits: the operator or a team names server and tool, and from which server text may go to which other one, or
+# to which host.
 Decl mcp_may(Server, Name) descr [open("team")] bound [/string, /string].
 Decl mcp_flow(From, To) descr [open("team")] bound [/string, /string].

@@ -255,8 +255,10 @@ def test_some_of_the_paths() -> None:
 
 def test_settings_of_the_next_run_are_signed_for_wherever_they_lie() -> None:
     base = BASE | {"part/spak.toml": "", "part/suite/one/case.json": "{}\n"}
-    found = changed(base, {"part/spak.toml": "[policy]\n", "part/suite/one/case.json": "[]\n"})
-    assert classes(found) == {"part/spak.toml": "runs", "part/suite/one/case.json": "checks"}
+    files = {"part/spak.toml": "[policy]\n", "spak-mcp.lock": "{}\n", "part/suite/one/case.json": "[]\n"}
+    found = changed(base, files)
+    runs = dict.fromkeys(("part/spak.toml", "spak-mcp.lock"), "runs")
+    assert classes(found) == {**runs, "part/suite/one/case.json": "checks"}
 
 
 @pytest.mark.parametrize("stays", ["keep", "ignored"])

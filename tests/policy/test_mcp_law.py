@@ -25,6 +25,7 @@ USES = {
 }
 LISTED = ("small", "", Name("/listed"), "p")
 MAY = 'mcp_may("small", "say").'
+FLOWS = ("", 'mcp_flow("small", "example.org").')
 SIGNED = [("signed_approval", (Name("/action"), "alice"))]
 
 
@@ -91,3 +92,19 @@ def test_the_rules_are_part_of_the_law_of_specs_that_name_such_a_tool_alone() ->
     tools = {"small__say": served, "grep": ToolEntry("grep", 1, "", {})}
     assert for_spec(law, "TOOLS [grep]", tools) is law
     assert "mcp.mg" in for_spec(law, "TOOLS [small__say]", tools).shipped
+
+
+def test_data_of_a_server_goes_to_no_host_but_by_a_rule() -> None:
+    url = "https://example.org/?q=1"
+    actions = [Action("http_request", {"url": url}), Action("tunnel", {"host": "example.org", "port": 443})]
+    world = replace(BLIND, resolve=lambda host: ("93.184.216.34",))
+    answered = [("mcp_answered", ("small", 1))]
+    for law in FLOWS:
+        texts = {"law.mg": 'allowed_host("example.org").\n' + law}
+        policy = compiled(of_servers(Law(all_shipped(), texts)), "", {})
+        for action in actions:
+            assert judge(policy, action, world).decision == "allow"
+            found = judge(policy, action, world, answered)
+            assert found.decision == ("allow" if law else "deny"), (law, action)
+            assert law or 'mcp_flow("small", "example.org").' in found.reason
+            assert judge(policy, action, world, [*answered, *SIGNED]).decision == "allow"

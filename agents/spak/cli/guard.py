@@ -108,6 +108,10 @@ def command(**_: object) -> None:
 @click.option(
     "--follow", is_flag=True, help="Bring ordinary changes into the folder at the end of each turn."
 )
+@click.option(
+    "--mcp", "servers", multiple=True, metavar="NAME",
+    help="Offer the agent the approved tools of an MCP server (spak mcp add); repeat for more.",
+)  # fmt: skip
 @click.option("--server", metavar="URL", help="Report the session to a platform, under its team's law.")
 @click.option("--team", default="", metavar="TEAM", help="With --server: its team.")
 @click.option(
@@ -125,6 +129,7 @@ def session_command(
     wait: float,
     mode: str,
     follow: bool,
+    servers: tuple[str, ...],
     server: str | None,
     team: str,
     resumed: str | None,
@@ -135,13 +140,13 @@ def session_command(
     """The session itself."""
     from spak.cli.guard_server import linked
 
-    if resumed is not None and (policies or hosts or server or follow or mode != "copy"):
-        what = "--resume goes on under the law that the session began with, and works as it did"
-        hint = "leave out --policy, --allow-host, --follow, --workspace-mode and --server"
+    if resumed is not None and (policies or hosts or servers or server or follow or mode != "copy"):
+        what = "--resume goes on with the law and the tools that the session began with, and works as it did"
+        hint = "leave out --policy, --allow-host, --mcp, --follow, --workspace-mode and --server"
         raise UsageError("usage.arguments", what, hint)
     with linked(server, team) as link:
         labels = {"agent": Path(argv[0]).name} | ({"workspace": mode} if mode != "copy" else {})
-        begun = partial(_begun, link, folder, follow, (policies, hosts), labels)
+        begun = partial(_begun, link, folder, follow, (policies, hosts), servers, labels)
         return _session(link, begun, binds, wait, resumed, runs_dir, as_json, argv)
 
 
@@ -199,18 +204,18 @@ def _session(
 
 def _begun(
     link: Link | None, folder: Path, follow: bool, asked: tuple[tuple[Path, ...], tuple[str, ...]],
-    labels: Mapping[str, str], root: Path,
+    servers: Sequence[str], labels: Mapping[str, str], root: Path,
 ) -> Held:  # fmt: skip
-    """A new session. Raises: UsageError `usage.workspace`, and as `guard_law.law`."""
+    """A new session. Raises: UsageError `usage.workspace`; as `guard_law.law`, `guard_tools.offered`."""
     from spak import data
-    from spak.cli import guard_law, session
+    from spak.cli import guard_law, guard_tools, session
 
     if not folder.is_dir():
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     return session.begin(
         data.path(SPEC), root, mode="full_auto", workspace=folder, in_place=follow,
         labels=labels, law=guard_law.law(link.law if link else None, *asked),
-        approvers=link.approvers if link else (),
+        approvers=link.approvers if link else (), edits=guard_tools.offered(data.path(SPEC), servers),
     )  # fmt: skip
 
 

@@ -87,6 +87,7 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
     from spak.guard.hook_agents import AGENTS
     from spak.guard.session import Served, advancing
     from spak.guard.witness import Witness, serving
+    from spak.mcp.pins import LOCK
     from spak.runner.secret_guard import found_in
     from spak.runner.views import witnessed
     from spak.secrets.redact import Redactor
@@ -101,7 +102,7 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
     found = Redactor().knowing(found_in(project, chosen.shown_secrets)[1])
     made = Served(held.run)
     own = [str((project / one.file).resolve()) for one in AGENTS.values()]
-    own += [str(path.resolve()) for path in (project / "spak.toml", *map(Path, chosen.law))]
+    own += [str(path.resolve()) for path in (project / "spak.toml", project / LOCK, *map(Path, chosen.law))]
     answering = Witness(made, _judge(held.run, project), project, found, own, f"spak: {line}")
     try:
         with serving(hook_files.folder(project), answering), advancing(made):

@@ -30,6 +30,7 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
 from spak.lang.checks.policy import policy_file
+from spak.lang.edit import Op, apply_all
 from spak.lang.imports import resolve
 from spak.lang.spec_files import folder_reader
 from spak.ledger.files import FileLedgers
@@ -163,17 +164,21 @@ def begin(
     guards: Sequence[str] = (),
     law: Law | None = None,
     approvers: Sequence[Mapping[str, Any]] = (),
+    edits: Sequence[Op] = (),
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record. `recorded`
     names a run whose answers are given again; `labels` are for people, in the first record; `prior` has the
     searches of an earlier run by task; `sealed` is the folder of the case whose sealed checks judge what the
     run made, `history` that of frozen commits (spak.repository.past); `guards` are shipped ones that the law
     asks for whatever the spec says. `law` is in the place of the configured one, and `approvers` are besides
-    those that are configured.
+    those that are configured. `edits` change the spec's text for this run.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
-    whole = resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
+    parsed = parse(common.read_input(spec), str(spec))
+    if edits:
+        parsed = parse(apply_all(parsed, edits).text, str(spec))
+    whole = resolve(parsed, folder_reader(spec))
     answers = None if recorded is None else recording.find(root, recorded, redactor(config.settings().llm))
     answering = None if answers is None else answers.backend()
     source = _source(spec, workspace)

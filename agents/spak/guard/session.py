@@ -204,7 +204,7 @@ class Session:
 
     def _called(self, tool: str, args: Mapping[str, Any]) -> Proposal:
         entry = self.run.rules.catalog.tool(tool)
-        writes = entry is not None and entry.effect == "effect"
+        writes = entry is not None and entry.effect == "effect" and entry.writes
         with self.talk, self._turn, self.frozen() if writes else nullcontext():
             self._swept()
             made = self.propose(tool, args, self.people.asked)

@@ -28,7 +28,7 @@ from spak.datalog.unread import reads, renamed, unread
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
 from spak.kept import by_size
-from spak.kernel.observed import Facts, Malformed, Observed, Questions
+from spak.kernel.observed import Facts, Malformed, Observed, Questions, lists_of_servers
 from spak.lang.catalog import Catalog
 from spak.policy import approval, denials
 from spak.policy.actions import Action
@@ -224,8 +224,8 @@ class Gate:
                 attempt = proposed._replace(run=(*proposed.run, *signed), history=history)
                 found = self.judge(attempt, observed, worded=False)
                 tried += turn > 1
-                if not isinstance(found, Judged):  # NAMES_TELL: looked up once somebody has signed
-                    return proposed.name in NAMES_TELL and {*found} == {"hosts"}
+                if not isinstance(found, Judged):  # looked up once somebody has signed
+                    return {*found} == {"hosts"} if proposed.name in NAMES_TELL else lists_of_servers(found)
                 if tried > TRIED:
                     return False
                 if found.allow:

@@ -137,6 +137,11 @@ class Observed:
         return self._hosts.get(host, ())
 
 
+def lists_of_servers(asked: Questions) -> bool:
+    """Whether all that is asked is what MCP servers list: a law asks it once somebody permits the call."""
+    return {*asked} == {"rows"} and all(pred == "mcp_listed" for pred, _ in asked["rows"])
+
+
 def merged(known: Facts, more: Any) -> Facts:
     """Both observations; of two answers to a question the first counts. Raises: Malformed."""
     kinds = (*KINDS, "trouble")

@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spak import unseen
 from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
 
@@ -50,7 +51,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class _Fault:
-    """What ended the connection, where this side did."""
+    """What ended the connection."""
 
     error: UnavailableError | None = None
 
@@ -92,6 +93,11 @@ class Connection:
         except BaseException:
             self._thread.join(CLOSE_S)
             raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes over it."""
+        return self._fault.error is not None or not self._thread.is_alive()
 
     def tools(self) -> list[Json]:
         """The definitions of its tools, in its order. Raises: UnavailableError `mcp.*`."""
@@ -243,9 +249,7 @@ class Connection:
         return UnavailableError("mcp.timeout", message, "try it by hand: spak mcp check")
 
     def _gone(self) -> UnavailableError:
-        return self._fault.error or UnavailableError(
-            "mcp.closed", f"{self.name} closed the connection", "try it by hand: spak mcp check"
-        )
+        return self._fault.error or _closed(self.name)
 
     def _meant(self, error: BaseException) -> UnavailableError:
         """What an error of the SDK is to us."""
@@ -263,11 +267,17 @@ class Connection:
             ours = (types.CONNECTION_CLOSED, types.PARSE_ERROR, types.INTERNAL_ERROR) if self.remote else ()
             if error.message == _CLOSED or error.code in ours:  # made by the SDK, of what broke off
                 return self._gone()
-            return UnavailableError("mcp.refused", f"{self.name}: {error.message[:300]} ({error.code})")
+            words = unseen.written_out(error.message[:300])
+            return UnavailableError("mcp.refused", f"{self.name}: {words} ({error.code})")
         if isinstance(error, (OSError, futures.CancelledError, asyncio.CancelledError)):
             return self._gone()
         message = f"what {self.name} sent has no form of the protocol ({type(error).__name__})"
         return UnavailableError("mcp.protocol", message, "ask its maker")
+
+
+def _closed(name: str) -> UnavailableError:
+    message = f"{name} closed the connection"
+    return UnavailableError("mcp.closed", message, "try it by hand: spak mcp check")
 
 
 def over_pipes(name: str, read_fd: int, write_fd: int) -> Connection:
@@ -307,6 +317,7 @@ async def _pipes(name: str, read_fd: int, write_fd: int, fault: _Fault) -> Async
                 except ValueError:
                     return broken(f"sent a message of more than {MAX_LINE} bytes")
                 if not line:
+                    fault.error = fault.error or _closed(name)
                     return None
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)

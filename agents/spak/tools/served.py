@@ -103,7 +103,7 @@ class Servers:
             held = self._connected(name)
             if held.rows is None or held.connection.stale.is_set():
                 found = pins.differences(approved, held.connection.tools(), self.identity(approved))
-                held.rows = [(name, one.tool, Name(f"/{one.state}"), one.field) for one in found]
+                held.rows = [_row(name, one) for one in found]
                 held.rows.append((name, "", Name("/listed"), approved.pin))
             return held.rows
         except UserError as error:
@@ -149,6 +149,9 @@ class Servers:
     def _connected(self, name: str, addresses: Sequence[str] = ()) -> _Open:
         with self._turn:
             held = self._open.get(name)
+            if held is not None and held.connection.ended:
+                _end(self._open.pop(name))
+                held = None
             if held is None:
                 server = self.approved[name]
                 held = self._reached(server, addresses) if server.url else self._started(server)
@@ -216,6 +219,12 @@ class Servers:
             headers["authorization"] = f"Bearer {self.start.bearer(server.token)}"
         place = sdk_client.Place(server.url, url.host, found[0], headers)
         return _Open(sdk_client.over_http(server.name, place), place=place)
+
+
+def _row(server: str, one: pins.Difference) -> tuple[Value, ...]:
+    """Without the names within a schema: a denial repeats it, and a model may read that."""
+    tool, field = unseen.written_out(one.tool), one.field.partition("/")[0]
+    return (server, tool, Name(f"/{one.state}"), field)
 
 
 def _end(held: _Open) -> None:

@@ -53,8 +53,8 @@ forbidden(Action) :-
     mcp_call(Action, _, _),
     !mcp_pin_ok(Action).
 
-# From one server to another: once a server has answered, what the run writes may hold its text, in any form. A call
-# without arguments carries nothing.
+# From one server to another, or to a host: once a server has answered, what the run writes may hold its text, in any
+# form. A call of a server without arguments carries nothing; an address always may.
 Decl mcp_answered(Server, Ago) descr [fold("seen"), counts("held")] bound [/string, /number].
 
 feed_mcp_answered(Server) :-
@@ -64,14 +64,22 @@ feed_mcp_answered(Server) :-
 carries(Action) :- argument(Action, _, _).
 carries(Action) :- cut_argument(Action, _).
 
-mcp_data_from(Action, From) :-
+of_server(Action) :- mcp_call(Action, _, _).
+
+mcp_goes(Action, To) :-
     mcp_call(Action, To, _),
-    carries(Action),
+    carries(Action).
+mcp_goes(Action, Host) :-
+    asks_url(Action, _, Host, _),
+    !of_server(Action).
+
+mcp_data_from(Action, From) :-
+    mcp_goes(Action, To),
     mcp_answered(From, _),
     From != To.
 
 forbidden(Action) :-
-    mcp_call(Action, To, _),
+    mcp_goes(Action, To),
     mcp_data_from(Action, From),
     !mcp_flow(From, To),
     !approved(Action).
