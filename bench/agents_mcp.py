@@ -1,8 +1,12 @@
-"""Our tools in the hands of real agents, and the conformance of our server of MCP. Used by bench_agents.
+"""Our tools in the hands of real agents, and the conformance of our server and our client of MCP. Used by
+bench_agents.
 
 A scripted model has the agent call our tools: a file is written, a host and a command need a person,
 who signs later, and the same call is then done. The conformance suite is asked of `spak mcp --port 0`;
-`BEYOND` are its scenarios for what we do not offer.
+`BEYOND` are its scenarios for what we do not offer. Of its servers for clients each is listed, and each of
+its tools called, by `python -m bench.agents_mcp URL`; `BEYOND_CLIENT` are its scenarios for what our client
+does not have: it signs in nowhere (OAuth), and declines every question of a server. The pins hold the SDK of
+the suite at 1.25.2: with a later one its server of `tools_call` answers a single request of any client.
 """
 
 from __future__ import annotations
@@ -14,11 +18,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spak import config
 from spak.guard.scripted import Scripted, ToolCall
+from spak.mcp import pins
+from spak.mcp.pins import Server
+from spak.own import starting
+from spak.ports import Call
+from spak.tools.served import Servers, url_of
 
+ROOT = Path(__file__).resolve().parents[1]
 SPAK = str(Path(sys.executable).with_name("spak"))
 LAW = "forbidden(A) :- tool(A, /run), !approved(A).\n"
 BEYOND = {
@@ -30,6 +42,15 @@ BEYOND = {
     *("resources-templates-read", "resources-subscribe", "resources-unsubscribe", "prompts-list"),
     *("prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource"),
     "prompts-get-with-image",
+}
+BEYOND_CLIENT = {
+    "elicitation-sep1034-client-defaults",
+    *("auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3"),
+    *("auth/basic-cimd", "auth/2025-03-26-oauth-metadata-backcompat"),
+    *("auth/2025-03-26-oauth-endpoint-fallback", "auth/scope-from-www-authenticate"),
+    *("auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined", "auth/scope-step-up"),
+    *("auth/scope-retry-limit", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post"),
+    *("auth/token-endpoint-auth-none", "auth/client-credentials-jwt", "auth/client-credentials-basic"),
 }
 
 
@@ -118,9 +139,51 @@ def conformance(place: Path) -> tuple[int, int]:
     return len(failed) if applies else 1, len(applies)
 
 
+def client_conformance(place: Path) -> tuple[int, int]:
+    """The same for our client. A name in BEYOND_CLIENT that the suite does not have counts as failed."""
+    program = str(place / "node_modules/.bin/conformance")
+    listed = subprocess.run([program, "list", "--client"], capture_output=True, text=True, timeout=60)
+    known = {line.removeprefix("  - ") for line in listed.stdout.splitlines() if line.startswith("  - ")}
+    applies = sorted(known - BEYOND_CLIENT)
+    failed = sorted(BEYOND_CLIENT - known)
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
+        for name in applies:
+            ours = f"{sys.executable} -m {__spec__.name}"
+            line = [program, "client", "--command", ours, "--scenario", name, "-o", folder]
+            if subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120).returncode:
+                failed.append(name)
+    for name in failed:
+        print(f"conformance of our client: {name}", file=sys.stderr)
+    return len(failed) if applies else 1, len(applies)
+
+
+def client(url: str) -> int:
+    """List the tools of a server on this machine, and call each; 1 where a call failed."""
+    start = starting(replace(config.Settings(), reach=("loopback",)), Path())
+    servers = Servers({"suite": Server("suite", url=url)}, start)
+    host = url_of(url).host
+    try:
+        found = servers.definitions("suite")
+        tools = {one["name"]: pins.pinned(one) for one in found}
+        servers.approved["suite"] = replace(servers.approved["suite"], tools=tools)
+        failed = 0
+        for name, tool in servers.tools().items():
+            args = dict.fromkeys(tool.entry.schema["required"], 1)
+            seen = {"hosts": [[host, ["127.0.0.1"]]]}
+            done = tool.run(Call("1", name, args, Path(), None, reach=("loopback",), observed=seen))
+            failed += done.exit != 0
+        return int(failed > 0)
+    finally:
+        servers.close()
+
+
 def spak(folder: Path, env: Mapping[str, str], *args: str) -> subprocess.CompletedProcess[str]:
     """The command, in that folder."""
     line = [SPAK, *args]
     return subprocess.run(
         line, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=300
     )
+
+
+if __name__ == "__main__":
+    sys.exit(client(sys.argv[1]))

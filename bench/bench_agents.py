@@ -101,8 +101,13 @@ def _tools(kind: Kind) -> list[dict[str, Any]]:
 
 def _suite() -> list[dict[str, Any]]:
     """The conformance suite of MCP."""
-    failed, of = agents_mcp.conformance(PLACE)
-    return [_row(f"agents: MCP conformance 0.1.10, failed of {of} that apply", failed, "", "<= 0")]
+    sides = {"our server": agents_mcp.conformance, "our client": agents_mcp.client_conformance}
+    made = []
+    for side, asked in sides.items():
+        failed, of = asked(PLACE)
+        name = f"agents: MCP conformance 0.1.10, {side}: failed of {of} that apply"
+        made.append(_row(name, failed, "", "<= 0"))
+    return made
 
 
 def _doctor(kind: Kind) -> list[dict[str, Any]]:
