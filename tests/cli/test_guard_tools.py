@@ -182,6 +182,33 @@ def test_what_other_rules_would_have_done_is_said_without_the_agent(cli: Cli, pr
     assert cli("guard", "replay", name, "--policy", "new.mg", folder=project).code == 0
 
 
+ORDER = """
+Decl tested(What) descr [fold("open"), counts("done")] bound [/string].
+feed_tested("src") :- event(E), tool(E, /run), runs_words(E, 1, "true"), result(E, "exit", 0).
+close_tested("src") :- event(E), argument(E, "paths", P), :string:ends_with(P, ".py").
+forbidden(A) :- changed(A, "VERSION", _), !tested("src").
+"""
+
+
+def test_a_law_knows_what_the_agent_changed_by_itself_since(cli: Cli, project: Path) -> None:
+    (project / "law.mg").write_text(ORDER)
+    texts = [
+        "echo 1 > VERSION",
+        f"{tool('run', {'cmd': ['true']})}; echo 2 > VERSION",
+        "(sleep 0.1; echo x > a.py) & wait",
+        "echo 3 > VERSION",
+        "cat VERSION",
+    ]
+    with Model(texts).serving() as model:
+        done = guard(cli, model, project)
+    assert done.code == 0, done.err
+    assert "(VERSION) were taken back" in model.said(1)
+    assert "were taken back" not in model.said(2) + model.said(3)
+    assert "(VERSION) were taken back" in model.said(4)
+    assert "2\nexit 0" in model.said(5)
+    assert cli("replay", done.json["run"], folder=project).code == 0
+
+
 def test_a_thousand_questions_wait_for_nobody(cli: Cli, project: Path) -> None:
     many = (
         "for i in $(seq 20); do "

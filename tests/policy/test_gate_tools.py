@@ -28,6 +28,30 @@ def test_every_tool_of_the_catalog_is_known_to_the_facts(tmp_path: Path) -> None
         assert "unknown_tool" not in known, name
 
 
+@pytest.mark.parametrize(
+    ("changes", "paths", "named", "cut"),
+    [
+        (2, ["a.py", "b.py"], ["a.py", "b.py"], False),
+        (300, ["a.py"], ["a.py"], True),
+        (1, ["a" * 401], [], True),
+        (0, [], [], True),
+    ],
+)
+def test_what_a_guarded_agent_changed_is_stated(
+    tmp_path: Path, changes: int, paths: list[str], named: list[str], cut: bool
+) -> None:
+    found = facts(call("contained", root="r", changes=changes, paths=paths), world(workspace(tmp_path)))
+    stated = [args[1:] for pred, args in found if pred == "argument"]
+    assert stated == [("changes", changes), *(("paths", path) for path in named)]
+    assert (("cut_argument", (ACTION, "paths")) in found) is cut
+
+
+@pytest.mark.parametrize("args", [{"changes": 1, "paths": "a.py"}, {"changes": "1", "paths": []}, {}])
+def test_what_is_no_list_of_changes_is_denied(tmp_path: Path, args: dict[str, Any]) -> None:
+    decision = judge(constitution(), call("contained", root="r", **args), world(workspace(tmp_path)), HELD)
+    assert decision.decision == "deny"
+
+
 @pytest.mark.parametrize("action", ORDINARY, ids=lambda action: action.tool)
 def test_an_ordinary_call_is_permitted_in_a_sandbox(action: Action, tmp_path: Path) -> None:
     decision = judge(constitution(), action, world(workspace(tmp_path)), HELD)

@@ -154,7 +154,6 @@ STATED: Mapping[str, frozenset[str]] = {
             "/impact",
             "/code_map",
             "/search_code",
-            "/contained",
             "/model_request",
             "/witnessed",
             "/ask_person",
@@ -162,7 +161,7 @@ STATED: Mapping[str, frozenset[str]] = {
         ),
         OF_ENTRY,
     ),
-    "/recall": _SECRETS | {"argument", "cut_argument"},
+    **dict.fromkeys(("/recall", "/contained"), _SECRETS | {"argument", "cut_argument"}),
 }
 """What can be stated of each act besides."""
 

@@ -168,6 +168,18 @@ def arguments(action: Action) -> list[Fact]:
     return found
 
 
+def contained(action: Action, world: World) -> list[Fact]:
+    """What a guarded agent changed: how many paths, and those that the call names. `cut_argument` says that
+    it does not name all, as where a person takes changes back."""
+    paths, changes = action.args.get("paths", ()), action.args.get("changes")
+    if not isinstance(paths, (list, tuple)) or type(changes) is not int:
+        return [unreadable("gate.args", "`args.paths` is not a list or `args.changes` is not a number")]
+    named = [path for path in paths if isinstance(path, str) and len(path) <= MAX_TEXT]
+    found: list[Fact] = [("argument", (ACTION, "changes", changes))]
+    found += [("argument", (ACTION, "paths", text(path))) for path in named]
+    return [*found, *([("cut_argument", (ACTION, "paths"))] if not named or changes != len(named) else [])]
+
+
 def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str | int | float | TextSeen]]:
     """Every plain value within the arguments, with its name; those of lists and objects joined by dots."""
     if depth > MAX_DEPTH:
@@ -278,4 +290,5 @@ BUILDERS: dict[str, Builder] = {
     "python_repl": code,
     "recall": lambda action, world: arguments(action),
     "git_commit": tracked,
+    "contained": contained,
 }
