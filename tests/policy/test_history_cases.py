@@ -31,6 +31,28 @@ def test_each_request_is_answered_as_expected(policy: Path) -> None:
     assert [item.to_json() for item in found if not item.expected] == []
 
 
+DONE = """
+Decl event(E) bound [/name].
+Decl tool(E, Tool) bound [/name, /name].
+Decl times(N) descr [fold("count"), counts("done")] bound [/number].
+feed_times() :- event(E), tool(E, /send).
+permitted(A) :- tool(A, /send).
+forbidden(A) :- tool(A, /send), times(N), 1 <= N.
+"""
+
+
+def test_what_was_done_counts_though_no_rule_reads_an_answer() -> None:
+    request = '{{"action": "send", "id": "{0}", "input": {{}}, "expect": "{1}"}}'
+    lines = [
+        *(request.format("a", "allow"), request.format("b", "allow")),
+        '{"kind": "error", "action": "send", "id": "b"}',
+        *(request.format("c", "allow"), '{"kind": "response", "action": "send", "id": "a", "output": {}}'),
+        request.format("d", "deny"),
+    ]
+    found = Trace(load({"done.mg": DONE})).run(read_events(lines))
+    assert [item.to_json() for item in found if not item.expected] == []
+
+
 def rules(policy: Path) -> list[tuple[Path, int]]:
     text = policy.read_text().replace("\n    ", " ").splitlines()
     return [(policy, line) for line, rule in enumerate(text) if ":-" in rule]

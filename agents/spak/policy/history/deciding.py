@@ -54,7 +54,8 @@ def fed(folds: Folds, session: Session) -> Fed:
 
 
 def feeding(policy: Policy) -> Policy | None:
-    """The rules by which answers feed folds, as a policy of their own; None where no rule reads an answer."""
+    """The rules by which answers feed folds, as a policy of their own; None where no rule reads an answer and
+    no fold counts what was done."""
     rules: dict[Key, list[Clause]] = {}
     for clause in policy.clauses:
         rules.setdefault(clause.head.key, []).append(clause)
@@ -65,7 +66,7 @@ def feeding(policy: Policy) -> Policy | None:
             more = {part.atom.key for part in clause.body if isinstance(part, Literal_)} - found
             found |= more
             wanted += more
-    if RESULT not in found:
+    if RESULT not in found and all(fold.counts != "done" for fold in policy.folds.values()):
         return None
     kept = tuple(clause for clause in policy.clauses if clause.head.key in found)
     decls = tuple(decl for key, decl in policy.decls.items() if key in found)
