@@ -126,6 +126,31 @@ open_one, said = tunnel("localhost:{echo}")
         assert cli(*line, folder=shop).code == 0
 
 
+OWN = """
+import http.client
+for host in ("127.0.0.1", "localhost"):
+    line = http.client.HTTPConnection("127.0.0.1", port)
+    line.set_tunnel(f"{host}:{port}")
+    line.request("GET", "/elsewhere")
+    answer = line.getresponse()
+    print(answer.status, bool(answer.read()))
+    line.request("GET", f"http://{host}:{port}/elsewhere")
+    print(json.loads(line.getresponse().read())["error"]["message"])
+print(tunnel(f"127.0.0.1:{port + 1}")[1])
+"""
+
+
+def test_an_agent_that_asks_the_guard_by_way_of_its_proxy_is_heard(cli: Cli, shop: Path) -> None:
+    """Some agents send all that they ask to the proxy of their environment, whatever NO_PROXY says."""
+    with Model([python("import json\n" + OWN)]).serving() as model:
+        done = guard(cli, model, shop)
+    assert done.code == 0, done.err
+    said = json.dumps(model.asked[1])
+    assert said.count("404 True") == said.count("the guard sends to models only, not to /elsewhere\\n") == 2
+    assert "HTTP/1.1 403 Forbidden" in said
+    assert not [one for one in permitted(cli, shop, done.json["run"]) if one.get("name") == "tunnel"]
+
+
 def test_one_that_is_open_when_the_agent_ends_is_closed_and_recorded(cli: Cli, shop: Path, echo: int) -> None:
     (shop / "session.mg").write_text(law(echo))
     stay = f"""

@@ -237,7 +237,22 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is written to the terminal of whoever works there."""
 
+    def parse_request(self) -> bool:
+        """As it comes; what an agent sends to this very port by way of the proxy is asked of it here."""
+        read = super().parse_request()
+        if read:
+            port = self.server.socket.getsockname()[1]
+            for own in (f"http://127.0.0.1:{port}/", f"http://localhost:{port}/"):
+                self.path = f"/{self.path.removeprefix(own)}" if self.path.startswith(own) else self.path
+        return read
+
     def do_CONNECT(self) -> None:
+        host, _, port = self.path.partition(":")
+        if host in _LOOPBACK and port == str(self.server.socket.getsockname()[1]):
+            self.close_connection = False  # the requests that follow on this connection are for us
+            self.send_response_only(HTTPStatus.OK, "Connection established")
+            self.end_headers()
+            return
         self.server.proxy.tunnels.serve(self)
 
     def do_HEAD(self) -> None:
