@@ -1,7 +1,8 @@
 """A model for trying agents: a server on loopback that answers with calls of tools, one after another.
 
-Takes the calls; speaks the Messages API and the Responses API, streamed, whichever it is asked in, and keeps
-what the agent sent back. After the last call it says that it is done. It knows nothing and asks nobody.
+Takes the calls; speaks the Messages API and the Responses API, streamed, and chat completions, streamed or
+whole, whichever it is asked in. It keeps what the agent sent back. After the last call it says that it is
+done. It knows nothing and asks nobody.
 """
 
 from __future__ import annotations
@@ -67,20 +68,27 @@ class Scripted:
                 thread.join()
 
     def events(self, asked: Mapping[str, Any], key: str, number: int) -> list[dict[str, Any]]:
-        """The next call, or the end, in the format of the question. A request that offers none of the tools
-        of `calls` (a title, a summary) has no turn."""
+        """The next call, or the end, in the format of the question, of the Messages or the Responses API."""
+        call, model = self.turn(asked, key), str(asked.get("model", ""))
+        return _message(call, model, number) if "messages" in asked else _response(call, model, number)
+
+    def completion(self, asked: Mapping[str, Any], key: str, number: int) -> dict[str, Any]:
+        """The same as an answer to a chat."""
+        return _completion(self.turn(asked, key), str(asked.get("model", "")), number)
+
+    def turn(self, asked: Mapping[str, Any], key: str) -> ToolCall | None:
+        """The next call; none at the end, and for a request that offers none of the tools of `calls` (a
+        title, a summary), which has no turn."""
         self.keys.append(key)
-        messages = asked.get("messages")
-        said = messages if messages is not None else asked.get("input", [])
+        said = asked.get("messages", asked.get("input", []))
         offered = str(asked.get("tools", ()))
-        call = None
-        if messages is None or any(one.tool in offered for one in self.calls):
-            call = self.calls[len(self.results)] if len(self.results) < len(self.calls) else None
-            self.results.append(json.dumps(said[-2:]))
-            if call is not None and callable(call.args):
-                call = ToolCall(call.tool, call.args(self.results[-1]))
-        model = str(asked.get("model", ""))
-        return _response(call, model, number) if messages is None else _message(call, model, number)
+        if "messages" in asked and not any(one.tool in offered for one in self.calls):
+            return None
+        call = self.calls[len(self.results)] if len(self.results) < len(self.calls) else None
+        self.results.append(json.dumps(said[-2:]))
+        if call is not None and callable(call.args):
+            call = ToolCall(call.tool, call.args(self.results[-1]))
+        return call
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -101,10 +109,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(400)
             return
         key = self.headers.get("x-api-key") or self.headers.get("authorization") or ""
-        events = self.model.events(asked, key.removeprefix("Bearer "), self.number())
-        data = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
+        key, streams = key.removeprefix("Bearer "), True
+        if self.path.endswith("/chat/completions"):
+            whole, streams = self.model.completion(asked, key, self.number()), bool(asked.get("stream"))
+            text = json.dumps(whole)
+            if streams:
+                text = "".join(f"data: {one}\n\n" for one in (*map(json.dumps, _chunks(whole)), "[DONE]"))
+        else:
+            events = self.model.events(asked, key, self.number())
+            text = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+        data = text.encode()
         self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-type", "text/event-stream" if streams else "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -149,3 +165,28 @@ def _response(call: ToolCall | None, model: str, number: int) -> list[dict[str, 
         {"type": "response.output_item.done", "item": item},
         {"type": "response.completed", "response": {"id": f"r{number}", "model": model, "usage": usage}},
     ]
+
+
+def _completion(call: ToolCall | None, model: str, number: int) -> dict[str, Any]:
+    """Of chat completions."""
+    message: dict[str, Any] = {"role": "assistant", "content": "Done." if call is None else None}
+    if call is not None:
+        function = {"name": call.tool, "arguments": json.dumps(call.args)}
+        message["tool_calls"] = [{"id": f"c{number}", "type": "function", "function": function}]
+    ended = "stop" if call is None else "tool_calls"
+    return {
+        "id": f"x{number}", "object": "chat.completion", "created": 0, "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": ended}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+    }  # fmt: skip
+
+
+def _chunks(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The answer as the parts of a stream: what is said, and how it ended."""
+    (choice,) = whole["choices"]
+    delta = dict(choice["message"])
+    if "tool_calls" in delta:
+        delta["tool_calls"] = [{"index": 0, **one} for one in delta["tool_calls"]]
+    parts = ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": choice["finish_reason"]})
+    head = {**whole, "object": "chat.completion.chunk"}
+    return [{**head, "choices": [{"index": 0, **part}]} for part in parts]
