@@ -19,6 +19,8 @@ class Model:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts, self.asked, self.keys = list(texts), list[dict[str, Any]](), list[str]()
+        self.headers: list[dict[str, str]] = []
+        """Of each request, their names in small letters."""
         self.raw: dict[int, bytes] = {}
         """Answers by their number as they go over the line; its connection is closed after each."""
         self.before: dict[int, Callable[[], object]] = {}
@@ -45,6 +47,7 @@ class Model:
                 model.asked.append(asked)
                 model.before.get(number, lambda: None)()
                 model.keys.append(self.headers.get("x-api-key", ""))
+                model.headers.append({name.lower(): value for name, value in self.headers.items()})
                 if number in model.raw:
                     self.wfile.write(model.raw[number])
                     return

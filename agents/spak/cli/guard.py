@@ -168,7 +168,7 @@ def _session(
     from spak.guard.proxy import upstreams
 
     chosen = config.settings()
-    models = upstreams(os.environ, config.secrets_of(chosen))
+    models = upstreams(os.environ, config.secrets_of(chosen), Path(argv[0]).name)
     inside.found(argv[0])
     begun = None if resumed is None else common.find_run(resumed, runs_dir)
     root = common.runs_dir(runs_dir) if begun is None else begun[0]
@@ -300,8 +300,7 @@ def _guarded(
     if not empty:
         made.frozen = agent.frozen
     code: list[int] = []
-    known = [one.key.reveal() for one in models.values() if one.key is not None]
-    redactor = (place.redactor or Redactor()).knowing(known)
+    redactor = place.redactor or Redactor()
     proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
     watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
     try:

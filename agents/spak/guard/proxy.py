@@ -30,6 +30,7 @@ from spak.errors import UsageError, UserError
 from spak.guard import wire
 from spak.guard.offers import Tools
 from spak.guard.session import Session
+from spak.guard.sign_in import OAUTH, SignIn, sign_in
 from spak.guard.tunnels import Tunnels
 from spak.mcp.sdk_server import OverHttp
 from spak.ports import Call, Redacting, ToolResult
@@ -74,14 +75,23 @@ class Upstream:
 
     base_url: str
     key: Secret | None = None
+    agent: SignIn | None = None
+    """In the place of a key: the agent's own."""
 
-    def headers(self, provider: Provider) -> dict[str, str]:
-        """The key as the provider wants it."""
-        if self.key is None:
+    def secret(self) -> Secret | None:
+        """What goes there now. Raises: UsageError `guard.sign_in`."""
+        return self.key or (None if self.agent is None else self.agent.token())
+
+    def headers(self, provider: Provider, secret: Secret | None, beta: str = "") -> dict[str, str]:
+        """That as the provider wants it; `beta` is what the agent says in `anthropic-beta`."""
+        if secret is None:
             return {}
+        if provider == "anthropic" and self.key is not None:
+            return {"x-api-key": secret.reveal()}
+        found = {"authorization": f"Bearer {secret.reveal()}"}
         if provider == "anthropic":
-            return {"x-api-key": self.key.reveal()}
-        return {"authorization": f"Bearer {self.key.reveal()}"}
+            found["anthropic-beta"] = beta if OAUTH in beta.split(",") else f"{beta},{OAUTH}".strip(",")
+        return found
 
 
 GUARDED = "SPAK_GUARDED"
@@ -121,13 +131,17 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 """First options of agents, by the name of the program: our tools, and where the model is."""
 
 
+_OWN_MODELS: Mapping[str, Provider] = {"claude": "anthropic", "codex": "openai"}
+
+
 def upstreams(
-    variables: Mapping[str, str], secrets: Mapping[str, Secret] = MappingProxyType({})
+    variables: Mapping[str, str], secrets: Mapping[str, Secret] = MappingProxyType({}), agent: str = ""
 ) -> dict[Provider, Upstream]:
     """Where the models are, with the person's keys, by the environment: ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY
-    and the same of OPENAI; a key that is not there is the secret of that name.
+    and the same of OPENAI; a key that is not there is the secret of that name, or else the sign-in of the
+    agent of that name.
 
-    Raises: UsageError `guard.address` for what would send a key unencrypted."""
+    Raises: UsageError `guard.address` for what would send a key unencrypted, `guard.sign_in`."""
     usual: Mapping[Provider, str] = {
         "anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1",
     }  # fmt: skip
@@ -141,7 +155,9 @@ def upstreams(
         if not parts.hostname or not (parts.scheme == "https" or plain):
             what = f"{name.upper()}_BASE_URL is {url!a}"
             raise UsageError("guard.address", what, "an https:// address, or http:// of this machine")
-        found[name] = Upstream(url.rstrip("/"), key)
+        own = sign_in(agent, variables) if key is None and _OWN_MODELS.get(agent) == name else None
+        found[name] = Upstream(url.rstrip("/"), key, own)
+        found[name].secret()  # one that cannot be used is an error before anything runs
     return found
 
 
@@ -157,6 +173,9 @@ class Proxy:
         prices: Prices,
     ) -> None:
         self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
+        self._known: set[Secret] = set()
+        for one in models.values():
+            self.know(one.secret())
         self._clients: dict[Provider, httpx.Client] = {}
         self._tools: OverHttp | None = None
         self._making = threading.Lock()
@@ -176,6 +195,16 @@ class Proxy:
                 timeout=timeout, follow_redirects=False, trust_env=not direct
             )
         return self._clients[provider]
+
+    def know(self, secret: Secret | None) -> None:
+        """A key that is sent from now on: no record and no request holds it."""
+        if secret is not None and secret not in self._known:
+            self._known.add(secret)
+            self.redactor = self.redactor.also(secret.reveal())
+            performer = self.session.run.performer
+            guard = performer.secret_guard
+            guard.know(secret.reveal())
+            performer.host = guard.host
 
     def tools(self) -> OverHttp:
         """Our tools for the agent, by MCP; made when it asks first."""
@@ -330,8 +359,15 @@ class _Handler(BaseHTTPRequestHandler):
         proxy = self.server.proxy
         target = proxy.models[provider]
         path = rest.removeprefix("v1/") if provider == "openai" else rest
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
-        headers |= {"accept-encoding": "identity", **target.headers(provider)}
+        headers = {name.lower(): value for name, value in self.headers.items() if name.lower() not in _OWN}
+        try:
+            secret = target.secret()
+            proxy.know(secret)
+        except UserError as error:
+            self._refuse(HTTPStatus.UNAUTHORIZED, f"{error.message}; {error.hint} [{error.code}]")
+            return results.failed(error.code, error.message, error.hint)
+        headers |= target.headers(provider, secret, headers.get("anthropic-beta", ""))
+        headers["accept-encoding"] = "identity"
         try:
             with proxy.client(provider).stream(
                 self.command, f"{target.base_url}/{path}", content=text.encode(), headers=headers

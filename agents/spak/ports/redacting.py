@@ -10,7 +10,10 @@ class Redacting(Protocol):
     """What takes secrets out of what is stored. `text` and `value` raise RunError `llm.redaction`."""
 
     def knowing(self, found: Collection[str]) -> Redacting:
-        """The same, which also takes out these values of files of secrets."""
+        """The same, which takes out these values of files of secrets in the place of those that it knew."""
+
+    def also(self, key: str) -> Redacting:
+        """The same, which also takes out this key."""
 
     def text(self, text: str) -> str:
         """The text without secrets."""

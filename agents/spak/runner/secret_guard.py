@@ -17,6 +17,7 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -125,6 +126,11 @@ class SecretGuard:
             )
             self._seen |= values
             self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
+
+    def know(self, key: str) -> None:
+        """The same for a host with one more key. Raises: RunError `llm.redaction`."""
+        known = (self.host.redactor or Redactor()).also(key)
+        self.host, self.redactor = replace(self.host, redactor=known), known.knowing(self._values)
 
     def look_before(self, effect: Effect) -> None:
         """`look`, at the folder itself where the effect starts jobs of tools in it."""

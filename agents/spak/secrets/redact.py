@@ -127,8 +127,12 @@ class Redactor:
         return f"Redactor({len(self._plain)} configured)"
 
     def knowing(self, found: Collection[str]) -> Redactor:
-        """The same, which also takes out these values of files."""
+        """The same, which takes out these values of files in the place of those that it knew."""
         return Redactor(map(Secret, self._plain), found)
+
+    def also(self, key: str) -> Redactor:
+        """The same, which also takes out this key. Raises: RunError `llm.redaction` for one that is short."""
+        return Redactor(map(Secret, (*self._plain, key)), self._found)
 
     def text(self, text: str) -> str:
         """The text without secrets. Raises: RunError `llm.redaction`."""
