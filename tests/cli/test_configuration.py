@@ -114,7 +114,7 @@ def test_the_environment_goes_before_the_file_and_a_flag_before_both(cli: Cli, t
 def test_limits_reach_the_tools(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "spak.toml").write_text("[sandbox]\nwall_s = 0.5\nprocesses = 9\n")
     done = cli("sandbox", "probe", "--json", "--", "sleep", "30")
-    assert (done.code, done.json["status"]) == (124, "timeout")
+    assert (done.code, done.json["status"]) == (124, "timeout"), done.json["detail"]
 
 
 @pytest.mark.sandbox

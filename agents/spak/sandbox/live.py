@@ -34,7 +34,7 @@ from spak.sandbox.cgroup import Group
 from spak.sandbox.quota import DiskWatch
 from spak.sandbox.streams import Collector
 
-START_S = 20.0
+START_S = 60.0
 """How long bwrap may take to set up; apart from the job's own time, for machines that are busy."""
 
 _DRAIN_S = 5.0
