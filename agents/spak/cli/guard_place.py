@@ -85,7 +85,8 @@ def _copied(held: Held, chosen: Settings) -> Place:
     from spak.workspace import Copied, Workspace
 
     run, folder = held.run, held.folder
-    copy = Workspace(folder / COPY, folder / f"{COPY}-store", bounds=chosen.wanted.bounds)
+    places = folder / COPY, folder / f"{COPY}-store"
+    copy = Workspace(*places, bounds=chosen.wanted.bounds, durable=False)  # --resume makes it anew
     copy.restore(run.state.r3, run.workspace.store)
     host = session.placed(run.performer.host, copy, Copied.read(folder), chosen)
     secrets = SecretGuard(host, copy, run.rules.r3)

@@ -13,29 +13,29 @@ from spak.workspace.secret_list import Content
 from spak.workspace.tree import Node, at
 
 
-def secret_files(folder: Node) -> tuple[str, ...]:
-    """Paths below a folder that are of secrets by their names (spak.secrets.which) or, where they were
-    scanned, by their contents (spak.secrets.contents), in no order."""
-    if folder.secrets is None:
-        found: list[str] = []
-        for filename, node in folder.children.items():
-            if node.kind == "f":
-                if which.secret_name(filename) or (node.holds_secret and which.may_hold(filename)):
-                    found.append(filename)
-            elif node.kind == "d" and not which.of_git(filename):
-                below = set(_files(node) if which.secret_folder(filename) else secret_files(node))
-                if filename in which.NO_SECRETS_BELOW:
-                    below = {path for path in below if which.secret(path)}
-                below |= {
-                    inner
-                    for inner, child in node.children.items()
-                    if child.kind == "f" and which.secret_below(filename, inner)
-                }
-                if which.keeps_secrets(filename):
-                    below |= {path for path in _files(node) if not which.is_code(path.rpartition("/")[2])}
-                found += [f"{filename}/{path}" for path in below]
-        folder.secrets = tuple(found)
-    return folder.secrets
+def secret_files(folder: Node, name: str = "") -> tuple[str, ...]:
+    """Paths below a folder of that name that are of secrets by their names (spak.secrets.which) or, where
+    they were scanned, by their contents (spak.secrets.contents), in no order."""
+    if folder.secrets is None or folder.secrets[0] != name:
+        found = set(_files(folder)) if which.secret_folder(name) else set(_inside(folder))
+        if name in which.NO_SECRETS_BELOW:
+            found = {path for path in found if which.secret(path)}
+        for inner, node in folder.children.items():
+            if node.kind == "f" and which.secret_below(name, inner):
+                found.add(inner)
+        if which.keeps_secrets(name):
+            found |= {path for path in _files(folder) if not which.is_code(path.rpartition("/")[2])}
+        folder.secrets = name, tuple(found)
+    return folder.secrets[1]
+
+
+def _inside(folder: Node) -> Iterator[str]:
+    for filename, node in folder.children.items():
+        if node.kind == "f":
+            if which.secret_name(filename) or (node.holds_secret and which.may_hold(filename)):
+                yield filename
+        elif node.kind == "d" and not which.of_git(filename):
+            yield from (f"{filename}/{path}" for path in secret_files(node, filename))
 
 
 def secret_contents(root: Node) -> tuple[Content, ...]:

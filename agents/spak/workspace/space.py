@@ -56,7 +56,7 @@ _ANEW = "free some space or mend what is named there, then start the run again"
 
 class Workspace:
     """One folder, one store. `wait_s`: for a tool that has outlived its runner. `travels`: the runner pushes
-    each root before the ledger names it, for hosts that share no disk."""
+    each root before the ledger names it, for hosts that share no disk. Not `durable`: it is made anew."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class Workspace:
         wait_s: float = 10.0,
         before: Callable[[str], None] = nothing,
         travels: bool = False,
+        durable: bool = True,
     ) -> None:
-        self.directory = Path(directory)
-        self._place = str(directory)
-        self._disk = Disk(before)
+        self.directory, self._place = Path(directory), str(directory)
+        self._disk = Disk(before, durable=durable)
         self._bounds = bounds or Bounds()
         self._store = Store(Path(store), self._disk, self._bounds.store_bytes)
         self._scanner = Scanner(self._store, self._disk, self._bounds)

@@ -58,8 +58,8 @@ class Node:
     """Inode and ctime of a file that was scanned."""
     holds_secret: bool = False
     """Of a file that was scanned or unpacked: whether its contents say so."""
-    secrets: tuple[str, ...] | None = None
-    """Of a folder: what `secret_files` found, so that it looks at what changed and at nothing else."""
+    secrets: tuple[str, tuple[str, ...]] | None = None
+    """Of a folder: under which name `secret_files` found what, so that it looks at what changed only."""
     holds: tuple[Mapping[str, int], tuple[str, ...]] | None = None
     """Of a folder: what `holding` found, and of what."""
     links: int = 1
@@ -307,6 +307,7 @@ class _Pass:
             return node
         if stat.S_ISLNK(mode):
             return self._link(fd, entry.name, before)
+        self._count_mode("s", 0)
         return Node("s", stat.S_IMODE(mode))
 
     def _as_it_was(self, before: Node, mode: int, path: str) -> bool:

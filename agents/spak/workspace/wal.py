@@ -40,12 +40,13 @@ class Preimage:
     @classmethod
     def of(cls, effect: str, tree: Tree) -> Preimage:
         """What is needed to undo an effect: the tree before it, and the modes that are not the usual ones."""
-        modes = dict(_USUAL)
-        for (kind, mode), _ in sorted(tree.modes.items(), key=lambda item: item[1]):
+        modes, seen = dict(_USUAL), dict(tree.modes)
+        special = specials(tree.root.children) if seen.pop(("s", 0), 0) else ()
+        for (kind, mode), _ in sorted(seen.items(), key=lambda item: item[1]):
             modes[kind] = mode
-        exceptional = len(tree.modes) > len({kind for kind, _ in tree.modes})
+        exceptional = len(seen) > len({kind for kind, _ in seen})
         odd = tuple(_odd(tree.root, modes)) if exceptional else ()
-        return cls(effect, tree.root.digest, modes, odd, tuple(specials(tree.root.children)))
+        return cls(effect, tree.root.digest, modes, odd, tuple(special))
 
     def target(self, store: Store) -> Node:
         """The tree to return to, with its modes."""
