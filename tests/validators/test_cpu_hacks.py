@@ -42,7 +42,7 @@ CAUGHT = {
     "scratch_as_zero": "non_finite incorrect",
     "stack_as_zero": "non_finite",
     "malloc_as_zero": "incorrect",
-    "early_signal": "early_signal did_not_rest",  # the second where a busy machine sees it at work after "done"
+    "early_signal": "early_signal did_not_rest",  # or seen at work, on a busy machine
     "spins_after": "did_not_rest",
     "exits": "died",
     "crashes": "died",
