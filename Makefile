@@ -58,5 +58,5 @@ format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff check --fix .
 
 clean: ## remove .venv and every cache; runs in .spak stay
-	rm -rf .venv .uv .venv-peers .venv-strategies .venv-links .venv-repowise .venv-code-review-graph .venv-codegraph .venv-repair .venv-selection .venv-agents .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .uv .venv-peers .venv-strategies .venv-links .venv-repowise .venv-code-review-graph .venv-codegraph .venv-repair .venv-selection .venv-codeipi .venv-agents .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

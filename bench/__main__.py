@@ -38,6 +38,7 @@ MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 ON_REQUEST = {
     "agents": 3600.0,
+    "codeipi": 1800.0,
     "fuzz": 3600.0,
     "links": 7200.0,
     "rename": 7200.0,

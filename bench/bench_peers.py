@@ -132,8 +132,9 @@ def _database(address: str, name: str) -> str:
 # ---- packages
 
 
-def installed(place: Path = PLACE, lock: Path = LOCK) -> Path:
-    """The interpreter that has the locked packages; makes its environment when the lock changed."""
+def installed(place: Path = PLACE, lock: Path = LOCK, *options: str) -> Path:
+    """The interpreter that has the locked packages; makes its environment when the lock changed. `options`
+    are pip's."""
     stamp, python = place / "installed", place / "bin" / "python"
     wanted = hashlib.sha256(lock.read_bytes() + sys.version.encode() + bytes(place)).hexdigest()
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
@@ -142,7 +143,7 @@ def installed(place: Path = PLACE, lock: Path = LOCK) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     venv.create(place, symlinks=True, with_pip=True)
     pip = [str(python), "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", str(lock)], stdout=sys.stderr, check=True)
+    subprocess.run([*pip, *options, "--require-hashes", "-r", str(lock)], stdout=sys.stderr, check=True)
     stamp.write_text(wanted)
     return python
 

@@ -5,8 +5,9 @@ requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
 requirements-peers.lock, requirements-strategies.lock, requirements-links.lock, requirements-repair.lock,
-requirements-selection.lock, requirements-repowise.lock and requirements-code-review-graph.lock have the same
-form; only `make bench ARGS=NAME` of that name installs what one pins.
+requirements-selection.lock, requirements-codeipi.lock, requirements-repowise.lock and
+requirements-code-review-graph.lock have the same form; only `make bench ARGS=NAME` of that name installs
+what one pins.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock",
          "requirements-telemetry.lock", "requirements-strategies.lock",
          "requirements-links.lock", "requirements-repair.lock", "requirements-selection.lock",
-         "requirements-repowise.lock",
+         "requirements-codeipi.lock", "requirements-repowise.lock",
          "requirements-code-review-graph.lock")  # fmt: skip
 LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -70,9 +71,18 @@ def test_it_names_no_server(lock: str) -> None:
     assert "--find-links" not in lock
 
 
-PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, REPOWISE, REVIEW_GRAPH = (
+PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH = (
     [Requirement(text) for text in SETTINGS["dependency-groups"][group]]
-    for group in ("peers", "strategies", "links", "repair", "selection", "repowise", "code-review-graph")
+    for group in (
+        "peers",
+        "strategies",
+        "links",
+        "repair",
+        "selection",
+        "codeipi",
+        "repowise",
+        "code-review-graph",
+    )
 )
 
 
@@ -88,6 +98,7 @@ PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, REPOWISE, REVIEW_GRAPH = (
         ("requirements-links.lock", LINKS),
         ("requirements-repair.lock", REPAIR),
         ("requirements-selection.lock", SELECTION),
+        ("requirements-codeipi.lock", CODEIPI),
         ("requirements-repowise.lock", REPOWISE),
         ("requirements-code-review-graph.lock", REVIEW_GRAPH),
     ],
