@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 _Result = TypeVar("_Result")
@@ -43,6 +43,17 @@ class Token:
     def is_set(self) -> bool:
         """Whether `set` was called."""
         return self._set
+
+
+class AnyOf:
+    """A Cancel that is set when one of several is."""
+
+    def __init__(self, tokens: Iterable[Cancel]) -> None:
+        self._tokens = tuple(tokens)
+
+    def is_set(self) -> bool:
+        """Whether one of them is."""
+        return any(token.is_set() for token in self._tokens)
 
 
 def check(cancel: Cancel | None) -> None:

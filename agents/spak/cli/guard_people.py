@@ -19,14 +19,17 @@ from spak.errors import RunError
 @common.json_option
 def asks_command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     """List what the session of RUN waits for: approvals and questions."""
+    from spak.unseen import in_json
+
     name, found = _asked(run, runs_dir, {"do": "asks"})
     if as_json:
         common.emit(found)
         return 0
     for one in found["approvals"]:
-        common.out(f"approve  {one['of'][:8]}  {one['tool']} {json.dumps(one['args'], ensure_ascii=False)}")
+        args = in_json(json.dumps(one["args"], ensure_ascii=False))
+        common.out(f"approve  {one['of'][:8]}  {one['tool']} {args}")
     for one in found["questions"]:
-        common.out(f"answer   {one['id']}  {json.dumps(one['text'], ensure_ascii=False)}")
+        common.out(f"answer   {one['id']}  {in_json(json.dumps(one['text'], ensure_ascii=False))}")
     if found["approvals"]:
         common.say(f"next: spak approve {name} --of {found['approvals'][0]['of'][:8]} (or --deny)")
     elif found["questions"]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from spak import __version__, canon
-from spak.cancel import apart
+from spak.cancel import AnyOf, Cancelled, apart, check
 from spak.costs.prices import Prices
 from spak.errors import UsageError, UserError
 from spak.guard import wire
@@ -350,8 +350,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.FORBIDDEN, done.said)
 
     def _send(self, provider: Provider, rest: str, text: str, call: Call) -> ToolResult:
-        """Send it and stream the answer to the agent; in the run's thread."""
-        return apart(partial(self._sent, provider, rest, text), call.cancel)
+        """Send it and stream the answer to the agent; in the run's thread. Once the agent has ended nobody
+        waits for the answer: a model that says nothing would hold up the end of the session."""
+        tokens = [self.server.proxy.session.gone, *([call.cancel] if call.cancel else [])]
+        try:
+            return apart(partial(self._sent, provider, rest, text), AnyOf(tokens))
+        except Cancelled:
+            check(call.cancel)
+            return results.failed("guard.upstream", "the agent ended before its model had answered")
 
     def _sent(self, provider: Provider, rest: str, text: str) -> ToolResult:
         import httpx

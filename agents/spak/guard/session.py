@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spak.cancel import TURN_S, Cancelled, check
+from spak.cancel import TURN_S, Cancelled, Token, check
 from spak.errors import RunError, UserError
 from spak.files.walk import printable
 from spak.guard.people import LATER, People
@@ -95,6 +95,8 @@ class Session:
         self.talk = threading.Lock()
         """Held from a request to the model to the end of its answer, and while one of our tools is done: an
         agent is not held still while an answer streams to it."""
+        self.gone = Token()
+        """Set once the agent has ended: nobody waits for an answer any more."""
         self._owed = False
         """Whether changes wait for a sweep: the last one may have failed."""
         self._over: UserError | None = None
@@ -256,6 +258,7 @@ class Session:
 
     def end(self) -> None:
         """The agent is gone: the last transaction, and the end of the session."""
+        self.gone.set()
         for close in self.closing:
             close()
         with self._turn:
