@@ -40,7 +40,7 @@ def said(text: str) -> str:
         ("AGENT A LEVEL ‸", ["1", "2", "3", "4", "5"]),
         ("AGENT ‸", []),
         ("AGENT A LEVEL 1 { ‸ }", ["START", "TASK", "SYSTEM_MODEL", *settings.PLACES["agent"]]),
-        (AGENT + "CONFIG { } ‸ }", ["TASK", "SYSTEM_MODEL", "POLICY", "INPUTS", "IMPORT"]),
+        (AGENT + "CONFIG { } ‸ }", ["TASK", "SYSTEM_MODEL", "POLICY", "INPUTS", "IMPORT", "EXPORT"]),
         (AGENT + "CONFIG { ‸ } }", list(settings.PLACES["config"])),
         (AGENT + "CONFIG { MODE ‸ } }", list(settings.MODES)),
         (AGENT + "CONFIG { MODE: ‸ } }", list(settings.MODES)),

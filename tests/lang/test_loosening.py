@@ -90,6 +90,7 @@ ROWS = [
     ("mode", ("MODE semi_auto, ", ""), "MODE stops less often"),
     ("mode", ("MODE semi_auto", "MODE full_auto"), "MODE (semi_auto -> full_auto) stops less often"),
     ("approvals", ("SANDBOX DOCKER", "SANDBOX DOCKER, APPROVALS ask"), "what was denied may be approved by a person"),
+    ("export", ('  POLICY "rules.mg"\n', '  POLICY "rules.mg"\n  EXPORT mcp\n'), "it is offered as a tool to clients"),
     ("sandbox", ("SANDBOX DOCKER", "SANDBOX RESTRICTED"), "the sandbox is weaker (DOCKER -> RESTRICTED)"),
     ("sandbox", (" writable: false", ""), "the sandbox is weaker of step style in mend"),
     ("history", ("SANDBOX DOCKER", "SANDBOX DOCKER, HISTORY 9"), "jobs see more commits of the repository (0 -> 9)"),

@@ -123,6 +123,7 @@ class Outline:
     budget: dict[str, Any] = field(default_factory=dict)
     proposer: Choice | None = None
     inputs: dict[str, values.Input] = field(default_factory=dict)
+    export: str = ""
     axioms: list[str] = field(default_factory=list)
     heuristics: list[tuple[str, str]] = field(default_factory=list)
     predictions: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import ASK_KEYS, ON_FAIL, Outline, StepPlan, TaskPlan
 from spak.lang.report import Report
 
-_AGENT_WORDS = ("TASK", "SYSTEM_MODEL", "START", "CONFIG", "POLICY", "INPUTS", "IMPORT")
+_AGENT_WORDS = ("TASK", "SYSTEM_MODEL", "START", "CONFIG", "POLICY", "INPUTS", "IMPORT", "EXPORT")
 _TASK_WORDS = ("STEP", "NEXT", "SUCCESS", "INVARIANT", "EVALUATION")
 
 
@@ -117,6 +117,8 @@ class _Builder(Keys):
             self.report.error("lang.import_unresolved", "IMPORT was not followed", hint, imports[0])
         if "POLICY" in found:
             self.plain_setting(found["POLICY"], "agent")
+        if "EXPORT" in found:
+            self.made.export = self.plain_setting(found["EXPORT"], "agent") or ""
         if "INPUTS" in found:
             self.made.inputs = values.inputs(found["INPUTS"].value, self.report)
         if "CONFIG" in found:

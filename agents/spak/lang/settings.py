@@ -56,12 +56,14 @@ MEMORIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
 SANDBOXES = ("RESTRICTED", "DOCKER", "GVISOR")
 MODES = ("stepwise", "semi_auto", "full_auto")
 APPROVALS = ("deny", "ask")
+EXPORTS = ("mcp",)
 
 TABLE: tuple[Setting, ...] = (
     Setting("CONFIG", "agent", "map", "how the agent runs", "CONFIG { MODE full_auto }", table="config"),
     Setting("POLICY", "agent", "plain", "policy text or a file's name", 'POLICY "rules.mg"', "", _TEXT),
     Setting("INPUTS", "agent", "inputs", "typed inputs with defaults", "INPUTS { n: int = 512 }"),
     Setting("IMPORT", "agent", "plain", "another file's SYSTEM_MODELs and tasks", 'IMPORT "shared/house.spak"', "", _TEXT),
+    Setting("EXPORT", "agent", "plain", "where else it is offered: to clients of the platform's MCP server, as a tool", "EXPORT mcp", None, _choice(*EXPORTS), since="0.2"),
     Setting("MEMORY", "config", "plain", "what the model remembers", "MEMORY FLUSH_ON_TRANSITION", "FLUSH_ON_TRANSITION", _choice(*MEMORIES)),
     Setting("SANDBOX", "config", "name", "the weakest launcher that will do", "SANDBOX RESTRICTED", "RESTRICTED", table="launchers"),
     Setting("MODE", "config", "plain", "where the run stops", "MODE full_auto", None, _choice(*MODES)),

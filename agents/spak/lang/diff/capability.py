@@ -409,6 +409,7 @@ TABLE: tuple[Row, ...] = (
     _row("level", "LEVEL rises{change}", facts.level, _higher),
     _row("mode", "{name}{change} stops less often", facts.modes, _mode),
     _row("approvals", "what was denied may be approved by a person", facts.approvals, _asks),
+    _row("export", "it is offered as a tool to clients of the platform's MCP server", facts.export, _gained),
     _row("sandbox", "the sandbox is weaker{where}{change}", facts.sandbox, _weaker),
     _row("history", "jobs see more commits of the repository{change}", facts.history, _more_seen),
     _row("network", "requests may reach {name}{where}", facts.network, _gained),

@@ -70,6 +70,12 @@ def policy(made: View, catalog: Catalog | None) -> Iterator[Fact]:
         yield Fact("", "POLICY", _shown(made.settings, "POLICY"))
 
 
+def export(made: View, catalog: Catalog | None) -> Iterator[Fact]:
+    """EXPORT."""
+    if "EXPORT" in made.settings:
+        yield Fact("", "EXPORT", _shown(made.settings, "EXPORT"))
+
+
 def axioms(made: View, catalog: Catalog | None) -> Iterator[Fact]:
     """Axioms."""
     yield from (Fact("", part.node.text.value, part.show()) for part in made.items["axiom"])

@@ -17,6 +17,7 @@ SETTINGS: Mapping[str, str] = {
     "POLICY": "policy",
     "INPUTS": "language#inputs",
     "IMPORT": "language#files-together",
+    "EXPORT": "mcp#specs-as-tools",
     "TOOLS": "tools",
     "VALIDATOR": "validators",
     "PROPOSER": "tuner",
