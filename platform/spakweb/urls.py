@@ -8,6 +8,7 @@ from spakweb.face.docs import schema
 from spakweb.face.docs import views as docs
 from spakweb.face.home import metrics
 from spakweb.face.home import views as home
+from spakweb.face.mcp import views as mcp
 from spakweb.face.runs import badges
 from spakweb.face.streams import events
 
@@ -44,6 +45,7 @@ urlpatterns = [
     path("api/", docs.explorer, name="spak-explorer"),
     path("api/v1/schema/", schema.schema, name="spak-schema"),
     path("api/v1/", include("spakweb.face.api.urls")),
+    path("mcp", mcp.answer, name="spak-mcp"),
     path("t/<slug:team>/fleet/", include("spakweb.face.fleet.urls")),
     path("t/<slug:team>/work/", include("spakweb.face.jobs.urls")),
 ]

@@ -56,12 +56,17 @@ def foreign(request: HttpRequest) -> bool:
     where a browser sends no Origin. A program with a token comes from anywhere."""
     if "Authorization" in request.headers:
         return False
-    origin = request.headers.get("Origin")
-    if origin is None:
+    if "Origin" not in request.headers:
         return request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
-    found = parts(origin)
+    return elsewhere(request)
+
+
+def elsewhere(request: HttpRequest) -> bool:
+    """Whether a request has an Origin that is not ours."""
+    origin = request.headers.get("Origin")
     ours = (f"{request.scheme}://{request.get_host()}", *settings.CSRF_TRUSTED_ORIGINS)
-    return found is None or found not in map(parts, ours)
+    found = parts(origin) if origin is not None else None
+    return origin is not None and (found is None or found not in map(parts, ours))
 
 
 def parts(origin: str) -> tuple[str, str, int] | None:

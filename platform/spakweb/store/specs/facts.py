@@ -70,6 +70,7 @@ def facts_of(whole: Resolved, law: Law) -> dict[str, Any]:
         "tools": tools[:MOST],
         "validators": sorted({node.validator for node in tasks if node.validator})[:MOST],
         "goals": {node.name: node.goal for node in tasks[:MOST] if node.goal},
+        "export": made.export,
         "axioms": len(made.axioms),
         "heuristics": len(made.heuristics),
         "budgets": {key: str(value) for key, value in made.budget.items()},

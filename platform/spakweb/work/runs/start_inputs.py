@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spak.lang.check import examine
+from spak.lang.values import Input
 from spakweb.ground.errors import Refused
 from spakweb.store.specs.facts import catalog
 from spakweb.store.specs.models import SpecVersion
 from spakweb.store.specs.team_files import TeamFiles
+
+TYPES = {"int": "integer", "float": "number", "string": "string", "bool": "boolean"}
 
 
 def checked(
@@ -29,6 +32,25 @@ def checked(
             raise Refused("web.run_input", f"The input {name} wants {wanted}.", "Correct it and start again.")
         found[name] = value
     return found
+
+
+def require_declared(known: Mapping[str, Any], given: Iterable[str]) -> None:
+    """Raises: Refused `web.run_input` for a name that the spec does not declare."""
+    for name in sorted(set(given) - known.keys()):
+        hint = f"It declares: {', '.join(known) or 'none'}."
+        raise Refused("web.run_input", f"The spec has no input {name[:60]!r}.", hint, 422)
+
+
+def schema(known: Mapping[str, Input]) -> dict[str, Any]:
+    """The `declared` inputs as a JSON Schema."""
+    properties = {}
+    for name, item in known.items():
+        kind = {"enum": list(item.choices)} if item.type == "enum" else {"type": TYPES[item.type]}
+        properties[name] = kind if item.required else {**kind, "default": item.default}
+    required = [name for name, item in known.items() if item.required]
+    return {
+        "type": "object", "properties": properties, "required": required, "additionalProperties": False
+    }  # fmt: skip
 
 
 def declared(version: SpecVersion) -> Mapping[str, Any]:

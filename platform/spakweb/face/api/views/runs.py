@@ -114,10 +114,7 @@ def start_run(request: Request, team: str, spec: str, body: Any) -> Any:
     version = version_named(found, given) if text is None else _posted(request, found, given)
     inputs = {name: str(value) for name, value in given.get("inputs", {}).items()}
     declared = start_inputs.declared(version)
-    unknown = sorted(inputs.keys() - declared.keys())
-    if unknown:
-        hint = f"It declares: {', '.join(declared) or 'none'}."
-        raise Refused("web.run_input", f"The spec has no input {unknown[0][:60]!r}.", hint, 422)
+    start_inputs.require_declared(declared, inputs)
     files, source, sealed = given.get("files", ""), given.get("source"), given.get("sealed")
     if files and source:
         raise Refused("web.request", "files and source cannot both be given.", "Send one of them.", 422)
@@ -302,7 +299,7 @@ def waiting(answer: Any, *, records: bool = False) -> AsyncView:
         viewer = Viewer.of(user, request.session, named=False)
 
         async def later() -> AsyncIterator[bytes]:
-            may_look = await _news(run, viewer, seconds, answered, records=records)
+            may_look = await news(run, viewer, seconds, answered, records=records)
             yield await sync_to_async(_body)(answer.cls.answers, request, user, here) if may_look else GONE
 
         response = StreamingHttpResponse(later(), content_type="application/json")
@@ -346,7 +343,7 @@ def _body(gives: type[Document], request: HttpRequest, user: Any, here: dict[str
             connection.close()
 
 
-async def _news(run: Run, viewer: Viewer, seconds: int, answered: str, *, records: bool) -> bool:
+async def news(run: Run, viewer: Viewer, seconds: int, answered: str, *, records: bool) -> bool:
     """Returns when the run ended, is paused or waits for something else than what was `answered`, has a
     further record where one waits for `records`, or the time is over; False when the token was revoked or the
     person left meanwhile."""
