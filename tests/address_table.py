@@ -226,6 +226,7 @@ OPEN_ROUTES = {
     "spak-healthz",
     "spak-readyz",
     "spak-metrics",
+    "spak-mcp",
     "spak-join",
     "spak-docs",
     "spak-docs-page",
@@ -243,8 +244,8 @@ OPEN_ARGS = {
     "spak-badge-public": ("team", "spec"),
     "spak-hook-receive": ("key",),
 }
-OF_OPERATORS = {"spak-metrics"}
-"""It judges whoever asks by itself (test_metrics.py)."""
+JUDGE_THEMSELVES = {"spak-metrics", "spak-mcp"}
+"""They judge by themselves who asks (test_metrics.py, test_mcp_specs.py)."""
 ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
 """Addresses of the library, which guards them itself; test_allauth_asks_for_a_sign_in looks at them."""
 OPEN_ALLAUTH = {
