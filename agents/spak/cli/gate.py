@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from spak.datalog import Policy
     from spak.datalog.externals import Answers
     from spak.datalog.values import Fact
-    from spak.policy.actions import World
+    from spak.policy.actions import Action, World
+    from spak.policy.judge import Decision
 
 
 @click.command()
@@ -171,6 +172,14 @@ def world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
         declared={**DECLARED, **{name: tool.entry.arguments for name, tool in ours.tools.items()}},
     )
     return seen, knowing(root, ours.predicates)
+
+
+def judge_of(policy: Policy, project: Path) -> Callable[[Action], Decision]:
+    """What judges actions in a folder by this law, without a proof."""
+    from spak.policy.judge import judge
+
+    (eyes, answers), known = world(project, ()), around(policy, None, None)
+    return lambda action: judge(policy, action, eyes, known(action.tool), answers, explain=False)
 
 
 def _lines(stream: BinaryIO, limit: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ And the verbs beside it: `spak guard VERB`, each of a module of its own.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -267,10 +268,10 @@ def _guarded(
     """The session from the copy to the agent's end; gives its exit code."""
     from spak.cli import guard_place
     from spak.costs import prices
-    from spak.guard import inside
+    from spak.guard import answer, inside
     from spak.guard.control import listening
     from spak.guard.orders import answers
-    from spak.guard.proxy import ENVIRONMENT, OPTIONS, Proxy
+    from spak.guard.proxy import ASKS, ENVIRONMENT, Proxy, options
     from spak.guard.session import advancing
     from spak.guard.terminal import joined
     from spak.ports import MIB
@@ -290,18 +291,21 @@ def _guarded(
     )  # fmt: skip
     terminal = _terminal(as_json)
     assert place.launcher is not None  # the spec asks for a sandbox
+    hooks, toolchain = guard_place.hooks(held, place), held.run.performer.host.toolchain
+    asks = [toolchain.programs["python"], "-I", "-S", str(Path(answer.__file__).resolve())]
     agent = inside.start(
         place.launcher, place.folder, argv, writable=not empty,
-        env={**ENVIRONMENT, "TERM": "xterm-256color"}, limits=limits,
-        toolchain=held.run.performer.host.toolchain,
-        binds=[one.resolve() for one in binds], terminal=terminal, heard=_heard(as_json),
-        options=OPTIONS.get(Path(argv[0]).name, ()),
+        env={**ENVIRONMENT, "TERM": "xterm-256color", **({ASKS: shlex.join(asks)} if hooks else {})},
+        limits=limits, toolchain=toolchain, terminal=terminal, heard=_heard(as_json),
+        binds=[*(one.resolve() for one in binds), *([Path(asks[-1])] if hooks else [])],
+        options=options(Path(argv[0]).name, hooks=hooks is not None),
     )  # fmt: skip
     if not empty:
         made.frozen = agent.frozen
     code: list[int] = []
     redactor = place.redactor or Redactor()
     proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
+    proxy.hooks = hooks
     watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
     try:
         with (

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spak.cli import common
-from spak.cli.gate import around, world
+from spak.cli.gate import judge_of
 from spak.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spak.guard.hook_agents import HookAgent
-    from spak.policy.actions import Action
-    from spak.policy.judge import Decision
-    from spak.runner import Run
 
 NAMES = ("claude", "codex", "gemini", "cursor")
 
@@ -103,7 +100,9 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
     made = Served(held.run)
     own = [str((project / one.file).resolve()) for one in AGENTS.values()]
     own += [str(path.resolve()) for path in (project / "spak.toml", project / LOCK, *map(Path, chosen.law))]
-    answering = Witness(made, _judge(held.run, project), project, found, own, f"spak: {line}")
+    answering = Witness(
+        made, judge_of(held.run.rules.gate.policy, project), project, found, own, f"spak: {line}"
+    )
     try:
         with serving(hook_files.folder(project), answering), advancing(made):
             common.say(f"spak: {line}" + (f" ({gaps})" if gaps else ""))
@@ -125,15 +124,6 @@ def serve_command(folder: Path, runs_dir: Path | None, as_json: bool) -> int:
         counts = seen.witnessed
         common.say(f"spak: {witnessed.sentence(counts) if counts else 'no hook asked'}; spak show {name}")
     return common.EXIT[seen.state]
-
-
-def _judge(run: Run, project: Path) -> Callable[[Action], Decision]:
-    """The judge of `spak gate` with the law of the run."""
-    from spak.policy.judge import judge
-
-    policy = run.rules.gate.policy
-    (eyes, answers), known = world(project, ()), around(policy, None, None)
-    return lambda action: judge(policy, action, eyes, known(action.tool), answers, explain=False)
 
 
 def _project(folder: Path) -> Path:

@@ -8,17 +8,19 @@ that speaks about reads wants the empty folder: what an agent reads in a copy no
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spak.guard import TASK
 
 if TYPE_CHECKING:
     from spak.cli.session import Session as Held
     from spak.config import Settings
+    from spak.guard.inside_hooks import InsideHooks
     from spak.guard.session import Session
+    from spak.policy.law import Law
     from spak.ports import Launcher, Quota, Redacting
 
 COPY = "agent"
@@ -43,11 +45,8 @@ class Place:
 
 def by_tools(held: Held) -> tuple[bool, str]:
     """Whether the agent sees no copy; and the rule of the law that wants that, where one does."""
-    from spak.policy.law import Law
-
-    genesis = next(iter(held.run.ledger.read()))[0].body
-    rule = _reading_rule(held, Law.from_json(genesis["rules"]["policy"]).shipped)
-    return bool(rule) or genesis["host"].get("labels", {}).get(MODE) == TOOLS, rule
+    rule = _reading_rule(held, _law(held).shipped)
+    return bool(rule) or _genesis(held)["host"].get("labels", {}).get(MODE) == TOOLS, rule
 
 
 def words(empty: bool, rule: str) -> str:
@@ -58,11 +57,35 @@ def words(empty: bool, rule: str) -> str:
     return f"the agent sees an empty folder{why}: it works by our tools, and each call is judged"
 
 
+def hooks(held: Held, place: Place) -> InsideHooks | None:
+    """Who answers the agent's hooks; None where the law has no rule of its own that forbids."""
+    from spak.cli.gate import judge_of
+    from spak.guard.inside_hooks import InsideHooks, stricter
+    from spak.workspace import Copied
+
+    policy = stricter(held.run.rules.gate.policy, _law(held).shipped)
+    if policy is None:
+        return None
+    copied = Copied.read(held.folder)
+    tops = ["/ws", *([copied.source] if copied is not None else [])]
+    return InsideHooks(judge_of(policy, place.folder), place.folder, tops)
+
+
 def place(held: Held, chosen: Settings, *, empty: bool) -> Place:
     """The agent's place, made anew."""
     for name in (COPY, f"{COPY}-store"):
         shutil.rmtree(held.folder / name, ignore_errors=True)  # of an agent that is gone
     return _empty(held) if empty else _copied(held, chosen)
+
+
+def _genesis(held: Held) -> Mapping[str, Any]:
+    return next(iter(held.run.ledger.read()))[0].body
+
+
+def _law(held: Held) -> Law:
+    from spak.policy.law import Law
+
+    return Law.from_json(_genesis(held)["rules"]["policy"])
 
 
 def _reading_rule(held: Held, shipped: Collection[str]) -> str:

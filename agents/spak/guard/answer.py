@@ -3,7 +3,8 @@
     python -I -S answer.py AGENT EVENT FOLDER < event.json
 
 FOLDER holds the socket of `spak guard hooks serve`. It exits with 0 and what the guard wrote, or with 2 and a
-sentence on standard error: where the guard says so, does not run, is too slow or answers anything else. It
+sentence on standard error: where the guard says so, does not run, is too slow or answers anything else.
+Behind the walls, without FOLDER, it asks the guard's port, and says nothing where that does not answer. It
 imports two modules that are built in, since it is started for each call.
 """
 
@@ -35,10 +36,27 @@ def ask(agent: str, event: str, folder: str) -> tuple[int, bytes]:
     return int(code), text[:-1]
 
 
+def ask_inside() -> tuple[int, bytes]:
+    """The same behind the walls. Raises: OSError, ValueError, KeyError."""
+    event = b""
+    while data := os.read(0, 1 << 16):
+        event += data
+    line = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    line.settimeout(SILENCE_S)
+    line.connect(("127.0.0.1", int(os.environ["HTTPS_PROXY"].rpartition(":")[2])))
+    line.sendall(b"POST /hook/text HTTP/1.0\r\ncontent-length: %d\r\n\r\n" % len(event) + event)
+    answer = b""
+    while data := line.recv(1 << 16):
+        answer += data
+    head, _, text = answer.partition(b"\r\n\r\n")
+    return (2 if text and b" 200 " in head.partition(b"\r\n")[0] else 0), text
+
+
 if __name__ == "__main__":
+    outside = len(sys.argv) > 3
     try:
-        code, text = ask(*sys.argv[1:4])
+        code, text = ask(*sys.argv[1:4]) if outside else ask_inside()
     except BaseException:
-        code, text = 2, ABSENT.encode()
+        code, text = (2, ABSENT.encode()) if outside else (0, b"")
     os.write(2 if code else 1, text or (b"denied" if code else b""))
     os._exit(code)

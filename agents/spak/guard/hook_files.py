@@ -18,7 +18,7 @@ from typing import Any
 from spak.errors import UsageError
 from spak.guard import answer
 from spak.guard.hook_agents import HookAgent
-from spak.guard.proxy import GUARDED
+from spak.guard.proxy import ASKS, GUARDED
 from spak.ledger.private import STATE
 
 MARK = "# spak-guard"
@@ -34,12 +34,13 @@ def folder(project: Path) -> Path:
 
 def command(agent: HookAgent, event: str, project: Path) -> str:
     """The command line of a hook, for a shell. Before a call it exits with 2 whatever becomes of it;
-    otherwise with 0, since there is nothing to deny. Behind `spak guard` it says nothing: the walls hold."""
+    otherwise with 0, since there is nothing to deny. Behind `spak guard` it asks that guard, where the law
+    has rules of its own, and else says nothing: the walls hold."""
     line = [sys.executable, "-I", "-S", str(Path(answer.__file__).resolve()), agent.name, event]
     line.append(str(folder(project)))
-    inside = f'[ "${GUARDED}" = 1 ] && exit 0; '
     if event != "before":
-        return f"{inside}{shlex.join(line)} || exit 0 {MARK}"
+        return f'[ "${GUARDED}" = 1 ] && exit 0; {shlex.join(line)} || exit 0 {MARK}'
+    inside = f'[ "${GUARDED}" = 1 ] && eval "exec ${{{ASKS}:-true}} {agent.name} {event}"; '
     say = f"echo {shlex.quote('spak: ' + answer.ABSENT)} >&2"
     return f"{inside}{shlex.join(line)} || {{ [ $? = 2 ] || {say}; exit 2; }} {MARK}"
 

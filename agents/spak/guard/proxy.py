@@ -28,6 +28,7 @@ from spak.cancel import AnyOf, Cancelled, apart, check
 from spak.costs.prices import Prices
 from spak.errors import UsageError, UserError
 from spak.guard import wire
+from spak.guard.inside_hooks import InsideHooks
 from spak.guard.offers import Tools
 from spak.guard.session import Session
 from spak.guard.sign_in import OAUTH, SignIn, sign_in
@@ -63,8 +64,8 @@ _OWN = frozenset(
     }
 )
 """Headers of the agent that are not passed on."""
-MCP = "/mcp"
-"""Where our tools are."""
+MCP, HOOK = "/mcp", "/hook"
+"""Where our tools are; where a hook asks as Claude Code does, with `/text` for an answer in words."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BACK = ("content-type", "request-id", "x-request-id", "retry-after")
 
@@ -94,7 +95,8 @@ class Upstream:
         return found
 
 
-GUARDED = "SPAK_GUARDED"
+GUARDED, ASKS = "SPAK_GUARDED", "SPAK_ASKS"
+"""Variables of the agent: that it is behind the walls; and the command by which its hooks ask the guard."""
 ENVIRONMENT: Mapping[str, str] = {
     GUARDED: "1",
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:{spak-port}/anthropic",
@@ -129,6 +131,17 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """First options of agents, by the name of the program: our tools, and where the model is."""
+
+
+_HOOK = {"hooks": [{"type": "http", "url": "http://127.0.0.1:{spak-port}/hook"}]}
+
+
+def options(program: str, *, hooks: bool) -> tuple[str, ...]:
+    """Those of an agent; with `hooks` it asks the guard before each call, where it can be told so."""
+    found = OPTIONS.get(program, ())
+    if not (hooks and program == "claude"):
+        return found
+    return (*found[:-1], json.dumps({**json.loads(found[-1]), "hooks": {"PreToolUse": [_HOOK]}}))
 
 
 _OWN_MODELS: Mapping[str, Provider] = {"claude": "anthropic", "codex": "openai"}
@@ -173,6 +186,7 @@ class Proxy:
         prices: Prices,
     ) -> None:
         self.session, self.models, self.redactor, self.prices = session, models, redactor, prices
+        self.hooks: InsideHooks | None = None
         self._known: set[Secret] = set()
         for one in models.values():
             self.know(one.secret())
@@ -307,6 +321,9 @@ class _Handler(BaseHTTPRequestHandler):
             if self.path == MCP:
                 self._tools(body)
                 return
+            if self.path in (HOOK, f"{HOOK}/text"):
+                self._hook(body)
+                return
             with self.server.proxy.session.talk:
                 self._ask(body)
 
@@ -320,6 +337,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header("content-length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
+
+    def _hook(self, body: bytes) -> None:
+        hooks = self.server.proxy.hooks
+        why = "" if hooks is None else hooks.answer(body)
+        said = {"permissionDecision": "deny", "permissionDecisionReason": why}
+        if why and self.path == HOOK:
+            why = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}})
+        self._write(HTTPStatus.OK, why.encode("utf-8", "backslashreplace"))
 
     def _ask(self, body: bytes) -> None:
         proxy, (first, _, rest) = self.server.proxy, self.path.removeprefix("/").partition("/")
@@ -424,7 +449,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, message: str) -> None:
         """An error as both providers write one."""
         error = {"type": "error", "error": {"type": "permission_error", "code": "guard", "message": message}}
-        data = json.dumps(error).encode()
+        self._write(status, json.dumps(error).encode())
+
+    def _write(self, status: int, data: bytes) -> None:
         with suppress(OSError):
             self.send_response(status)
             self.send_header("content-type", "application/json")
