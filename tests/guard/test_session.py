@@ -139,6 +139,20 @@ def test_a_session_stops_when_its_run_has_other_files_than_the_copy(
         guarded(agent)
 
 
+def test_a_call_that_comes_after_the_last_transaction_is_refused(guarded: Guarded) -> None:
+    """The agent was killed while its call was read."""
+    sessions: list[Session] = []
+    assert guarded(sessions.append) == "succeeded"
+    for late in (
+        lambda made: made.call("read_file", {"path": "a.txt"}),
+        lambda made: made.turn(),
+        lambda made: made.take_back(made.run.state.r3),
+    ):
+        with pytest.raises(RunError) as refused:
+            late(sessions[0])
+        assert refused.value.code == "guard.stopped"
+
+
 def test_all_that_waits_for_a_person_is_told_however_long(tmp_path: Path) -> None:
     asks = {"approvals": [{"of": str(one), "args": {"content": "x" * 16_000}} for one in range(100)]}
     with control.listening(tmp_path, lambda request: asks):

@@ -142,9 +142,7 @@ class Session:
 
     def stopped(self, error: UserError | None = None) -> None:
         """The run does not go on: nothing is done any more, and everybody who waits learns it."""
-        self._over = error or RunError(
-            "guard.stopped", "the session has stopped", "spak resume does not go on"
-        )
+        self._over = error or _stopped()
         self._settle()
         while True:
             try:
@@ -239,6 +237,8 @@ class Session:
             self._swept()
 
     def _swept(self) -> None:
+        if self.gone.is_set():  # a call that was under way: the last transaction is over, or comes now
+            raise _stopped()
         self._owed = self._watch.changed() or self._owed
         if self._owed:
             with self.frozen():
@@ -355,6 +355,10 @@ def advancing(session: Session) -> Iterator[None]:
         pass
     finally:
         session.stopped()
+
+
+def _stopped() -> RunError:
+    return RunError("guard.stopped", "the session has stopped", "spak resume does not go on")
 
 
 def _apart() -> RunError:
