@@ -200,6 +200,27 @@ except urllib.error.HTTPError as error:
     assert KEY not in cli("export", done.json["run"], folder=project).out
 
 
+def test_what_came_of_an_answer_that_broke_off_is_recorded_and_counted(cli: Cli, project: Path) -> None:
+    usage = {"model": "claude-haiku-4-5", "usage": {"input_tokens": 7000, "output_tokens": 5}}
+    event = f"data: {json.dumps({'type': 'message_start', 'message': usage})}\n\n".encode()
+    raw = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n" + event
+    code = r"""
+import http.client, os, urllib.request
+try:
+    urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b"{}").read()
+except http.client.IncompleteRead as error:
+    print("broken", len(error.partial))
+"""
+    with Model([python(code)]).serving() as model:
+        model.raw[1] = raw
+        done = guard(cli, model, project)
+    assert done.code == 0, done.err
+    assert f"broken {len(event)}" in model.said(2), model.said(2)
+    assert done.json["metrics"]["tokens"] == 2 * 110 + 7005
+    out = cli("export", done.json["run"], folder=project).out
+    assert "message_start" in out and "broke off: RemoteProtocolError [guard.upstream]" in out
+
+
 HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf"
 
 
@@ -236,5 +257,10 @@ os.kill(os.getppid(), signal.SIGKILL)
         done = guard(cli, model, project, env={"OPENAI_BASE_URL": address})
     assert (done.code, done.json["state"], done.json["agent_exit"]) == (137, "succeeded", 137), done.err
     name = done.json["run"]
-    assert (project / ".spak/runs" / name / "workspace/b.txt").read_text() == "half"
+    folder = project / ".spak/runs" / name
+    assert (folder / "workspace/b.txt").read_text() == "half"
+    record = next(
+        line for line in (folder / "trace.jsonl").read_text().splitlines() if "guard.upstream" in line
+    )
+    assert json.loads(record)["body"]["out"].startswith("half\nthe agent ended before"), record
     assert cli("replay", name, folder=project).code == 0

@@ -382,11 +382,20 @@ class _Handler(BaseHTTPRequestHandler):
             return apart(partial(self._sent, provider, rest, text), AnyOf(tokens))
         except Cancelled:
             check(call.cancel)
-            return results.failed("guard.upstream", "the agent ended before its model had answered")
+            return self._broken("the agent ended before its model had answered")
+
+    def _broken(self, what: str) -> ToolResult:
+        """What came of an answer before it broke off, and why, as the run records it."""
+        failed = results.failed("guard.upstream", what)
+        if not self._heard:
+            return failed
+        done = self._counted(bytes(self._heard) + b"\n" + failed.output, HTTPStatus.OK)
+        return replace(done, exit=1, key=failed.key, diagnostics=failed.diagnostics)
 
     def _sent(self, provider: Provider, rest: str, text: str) -> ToolResult:
         import httpx
 
+        self._heard = bytearray()
         proxy = self.server.proxy
         target = proxy.models[provider]
         path = rest.removeprefix("v1/") if provider == "openai" else rest
@@ -409,12 +418,15 @@ class _Handler(BaseHTTPRequestHandler):
             if not self._begun:
                 self._refuse(HTTPStatus.BAD_GATEWAY, what)
             self.close_connection = True
-            return results.failed("guard.upstream", what)
+            return self._broken(what)
 
     _begun = False
+    _heard = bytearray()
+    """What came of the answer to the request of now."""
 
     def _streamed(self, answer: httpx.Response) -> ToolResult:
-        kept, size, whole = bytearray(), 0, True
+        size, whole = 0, True
+        self._heard = kept = bytearray()
         self._begun = True
         with suppress(OSError):
             self.send_response(answer.status_code)
@@ -435,15 +447,17 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.wfile.write(b"0\r\n\r\n")
         self._begun = False
-        proxy, done = self.server.proxy, _answered(bytes(kept), answer.status_code)
-        model, usage = wire.used(done.output)
+        done = self._counted(bytes(kept), answer.status_code)
+        return replace(done, size=size, truncated=size > len(kept))
+
+    def _counted(self, data: bytes, status: int) -> ToolResult:
+        """An answer, or what came of it, with what it took."""
+        model, usage = wire.used(data)
         return replace(
-            done,
-            size=size,
-            truncated=size > len(kept),
+            _answered(data, status),
             model=model,
             tokens=usage.get("input", 0) + usage.get("output", 0),
-            cost_nanousd=proxy.prices.cost(model, usage) if usage else None,
+            cost_nanousd=self.server.proxy.prices.cost(model, usage) if usage else None,
         )
 
     def _refuse(self, status: int, message: str) -> None:
