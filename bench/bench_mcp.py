@@ -5,10 +5,15 @@ person has approved them, the attacker changes something, and the law decides th
 Mutations change one thing of a pinned list; of each the law decides the call. Changes of order and white
 space are no mutations, and are to be permitted. The floor of a call is the SDK over the same pipes. A
 decision is one of a law that was never asked before, so it is dearer than in a run.
+
+Poisoned answers (`tests/mcp_poison.py`) come to a session from a server. What reaches the agent has to be
+marked, without signs that nobody sees; the call of an agent that obeys was permitted before, and has to be
+denied for its flow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -26,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import mcp_kit  # noqa: E402
+import mcp_poison  # noqa: E402
 from spak.datalog.values import Name  # noqa: E402
 from spak.mcp import pins  # noqa: E402
 from spak.mcp.pins import Server  # noqa: E402
@@ -35,7 +41,7 @@ from spak.policy.law import Law, compiled  # noqa: E402
 from spak.runner.genesis import all_shipped, of_servers  # noqa: E402
 from spak.tools.served import Servers  # noqa: E402
 
-MUTATIONS, CALLS = sized(1_000, 40), sized(300, 5)
+MUTATIONS, CALLS, EVERY = sized(1_000, 40), sized(300, 5), sized(1, 11)
 LAW = 'mcp_may("small", Name) :- mcp_tool(_, "small", Name, _).\nmcp_may("other", "say").\n'
 SAY: dict[str, Any] = {
     "name": "say",
@@ -65,11 +71,13 @@ def rows() -> list[dict[str, Any]]:
         folder.chmod(0o755)
         stopped = sum(attack(folder / str(at)) for at, attack in enumerate(ATTACKS))
         decision, spent, floor = _cost(folder / "cost")
+        poisoned, poisons = _poisoned(folder / "poison")
     denied, permitted = _mutations()
     return [
         _row("attacks on pins stopped", stopped, len(ATTACKS), "", f">= {len(ATTACKS)}"),
         _row("semantic mutations of a pinned list denied", denied, MUTATIONS, "", f">= {MUTATIONS}"),
         _row("the same list in another order denied", MUTATIONS - permitted, 0, "", "<= 0"),
+        _row("poisoned answers marked, and what follows denied", poisoned, poisons, "", f">= {poisons}"),
         _row("a call: CPU over the floor", spent - floor, floor, "ms", "<= 5"),
         _row("a call: CPU in all", spent, floor, "ms", "<= 5"),
         _row("its decision by itself: CPU", decision, floor, "ms", ""),
@@ -184,6 +192,20 @@ ATTACKS: tuple[Callable[[Path], bool], ...] = (
     _swap,
     _storm,
 )
+
+
+def _poisoned(folder: Path) -> tuple[int, int]:
+    """Of how many poisoned answers nothing came, and of how many."""
+    folder.mkdir()
+    with contextlib.chdir(folder), mcp_poison.collecting() as (port, asked):
+        mcp_poison.project(folder, port)
+        some = mcp_poison.poisons(port)[::EVERY]
+        good = 0
+        for one in some:
+            if wrong := mcp_poison.obeyed(folder, one, asked):
+                print(f"{one.name}: {wrong}", file=sys.stderr)
+            good += not wrong
+    return good, len(some)
 
 
 # ---- mutations --------------------------------------------------------------------------------------------
