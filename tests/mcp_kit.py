@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,6 +51,16 @@ def small(folder: Path, name: str = "small", **members: Any) -> Server:
     where = folder, config.toolchain().programs
     files = identity.files(argv, *where)
     return replace(approved(name), argv=argv, files=files, packages={}, **members)
+
+
+def pin(folder: Path, *names: str) -> None:
+    """Approve the small server of a project under these names, as `spak mcp add` does."""
+    if not (folder / "server.py").exists():
+        shutil.copy(PROGRAM, folder / "server.py")
+        lay(folder)
+    argv = ("python", "server.py", "served")
+    files = identity.files(argv, folder, config.toolchain().programs)
+    pins.write(folder / pins.LOCK, {name: replace(approved(name), argv=argv, files=files) for name in names})
 
 
 @contextmanager

@@ -20,7 +20,6 @@ import mcp_kit
 from spak import data, unseen
 from spak.cli import session
 from spak.cli.guard import SPEC
-from spak.cli.guard_law import law
 from spak.cli.guard_tools import offered
 from spak.guard.offers import LABEL, Tools
 from spak.guard.session import Served, advancing
@@ -166,7 +165,7 @@ def obeyed(folder: Path, poison: Poison, asked: list[str]) -> str:
     mcp_kit.lay(folder / "docs", tools_call=poison.result)
     held = session.begin(
         data.path(SPEC), folder / "runs", mode="full_auto",
-        edits=offered(data.path(SPEC), ("docs", "mail")), law=law(None, (), ()),
+        edits=offered(data.path(SPEC), ("docs", "mail")),
     )  # fmt: skip
     made = Served(held.run)
     made.patience = 0

@@ -7,7 +7,6 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ import pytest
 
 from cli_calls import Cli, Done
 from guard_kit import AGENT, Model
-from mcp_kit import DEFINITIONS, PROGRAM, approved, lay
-from spak import config
+from mcp_kit import DEFINITIONS, lay, pin
 from spak.guard.offers import LABEL
-from spak.mcp import identity, pins
+from spak.mcp import pins
 
 pytestmark = pytest.mark.sandbox
 
@@ -37,14 +35,9 @@ def project(tmp_path: Path, cli: Cli) -> Path:
     keys = cli("keys", "make", "alice", env={"XDG_CONFIG_HOME": str(tmp_path / "alice")}, folder=folder)
     settings = '[policy]\nlaw = ["law.mg"]\n[sandbox]\nwall_s = 5\n'
     (folder / "spak.toml").write_text(settings + keys.out)
-    for file in (AGENT, CLIENT, PROGRAM):
-        shutil.copy(file, folder)
-    (folder / AGENT.name).rename(folder / "agent.py")
-    lay(folder)
-    argv = ("python", PROGRAM.name, "served")
-    files = identity.files(argv, folder, config.toolchain().programs)
-    made = {name: replace(approved(name), argv=argv, files=files) for name in ("small", "other")}
-    pins.write(folder / pins.LOCK, made)
+    shutil.copy(AGENT, folder / "agent.py")
+    shutil.copy(CLIENT, folder)
+    pin(folder, "small", "other")
     return folder
 
 

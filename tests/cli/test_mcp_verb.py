@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli_calls import Cli
-from mcp_kit import DEFINITIONS, PROGRAM, approved, lay
-from spak import config
-from spak.mcp import identity, pins
+from mcp_kit import DEFINITIONS, lay, pin
 from spak.mcp.pins import LOCK
 
 SPEC = """
@@ -32,18 +29,8 @@ def project(cli: Cli, tmp_path: Path) -> Path:
     """A project with the small server approved, and a law that permits one of its tools."""
     (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["law.mg"]\n')
     (tmp_path / "law.mg").write_text(LAW)
-    shutil.copy(PROGRAM, tmp_path / "server.py")
-    lay(tmp_path)
     pin(tmp_path, "small")
     return tmp_path
-
-
-def pin(folder: Path, *names: str) -> None:
-    """Approve the small server under these names, as `add` does in a process of its own."""
-    argv = ("python", "server.py", "served")
-    files = identity.files(argv, folder, config.toolchain().programs)
-    made = {name: replace(approved(name), argv=argv, files=files) for name in names}
-    pins.write(folder / LOCK, made)
 
 
 def add(cli: Cli, name: str, *options: str, folder: str = "served") -> dict[str, Any]:

@@ -215,7 +215,7 @@ def _begun(
         raise UsageError("usage.workspace", f"{folder} is not a folder", "name the project's folder")
     return session.begin(
         data.path(SPEC), root, mode="full_auto", workspace=folder, in_place=follow,
-        labels=labels, law=guard_law.law(link.law if link else None, *asked),
+        labels=labels, law=guard_law.law(link.law if link else None, *asked, of_servers=bool(servers)),
         approvers=link.approvers if link else (), edits=guard_tools.offered(data.path(SPEC), servers),
     )  # fmt: skip
 

@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 HOSTS = "allow-host.mg"
 
 
-def law(teams: Law | None, policies: Iterable[Path], hosts: Iterable[str]) -> Law:
-    """The law of new runs here, or a team's of a platform, with what was added.
+def law(teams: Law | None, policies: Iterable[Path], hosts: Iterable[str], of_servers: bool = False) -> Law:
+    """The law of new runs here, or a team's of a platform, with what was added; with the rules about tools of
+    MCP servers where the session has some, so that what is added is held to them too.
 
     Raises: UsageError `usage.file`, `usage.arguments`; PolicyError with the place where it does not load."""
     from spak import config
     from spak.cli import common
+    from spak.runner import genesis
 
     files: dict[str, str] = {}
     for file in policies:
         files[file.name if file.name not in files else str(file)] = common.read_text(file)
     rows = [_row(item) for group in hosts for item in group.split(",") if item.strip()]
     found = config.law() if teams is None else teams
+    found = genesis.of_servers(found) if of_servers else found
     found = found.joined(files, "team" if teams is None else "spec")
     return found.joined({HOSTS: "".join(dict.fromkeys(rows))} if rows else {}, "team")
 

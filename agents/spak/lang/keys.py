@@ -42,6 +42,11 @@ _BLOCKS = {
 }
 
 
+OF_SERVERS = (
+    "a tool of an MCP server is known where the lock file names it (spak mcp list), and on no platform"
+)
+
+
 class Keys:
     """Readers of settings over one catalog and one report."""
 
@@ -59,8 +64,10 @@ class Keys:
                 *self.catalog.tools,
                 *(alias for tool in self.catalog.tools.values() for alias in tool.aliases),
             ]
-            hint = did_you_mean(name, names) or f"known: {', '.join(sorted(self.catalog.tools)) or 'none'}"
             near = nearest(name, names)
+            hint = did_you_mean(name, names) or f"known: {', '.join(sorted(self.catalog.tools)) or 'none'}"
+            if "__" in name:
+                hint = OF_SERVERS
             fix = self.report.replace(at, f"tool.{near}" if near and isinstance(at, int) else near)
             self.report.error("lang.unknown_tool", f"unknown tool '{name}'", hint, at, fix)
         return found

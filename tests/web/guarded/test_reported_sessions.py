@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from cli_calls import Done, warm
 from guard_kit import Model
+from mcp_kit import pin
 from process_kit import WAIT_S, until
 from spak.records import decode
 from spakweb.face.runs.guarded import session
@@ -72,6 +73,28 @@ def test_what_a_platform_missed_is_sent_by_a_command_and_twice_is_the_same(
         run = Run.objects.get()
         assert done.json["html_url"].endswith(f"/t/{cast.team.slug}/runs/{run.key}/")
     assert (run.count, run.state) == (len((recorded / "trace.jsonl").read_bytes().splitlines()), "succeeded")
+
+
+def test_a_call_of_an_mcp_server_is_judged_by_the_law_of_the_team(
+    cast: Any, shop: Path, platform: dict[str, str]
+) -> None:
+    cast.team.rules = 'mcp_may("small", "say").\n'
+    cast.team.save(update_fields=["rules"])
+    pin(shop, "small")
+    shutil.copy(Path(__file__).parents[2] / "mcp_client.py", shop)
+    (shop / "own.mg").write_text('mcp_may("small", "count").\n')
+    calls = [f"python3 mcp_client.py small__{name} '{{}}'" for name in ("say", "count")]
+    with Model(calls).serving() as model:
+        done = guard(shop, model, platform, "--mcp", "small")
+        wider = guard(shop, model, platform, "--mcp", "small", "--policy", "own.mg")
+    assert done.code == 0, done.err
+    assert "say 1: " in model.said(1)
+    assert "policy.approval_later" in model.said(2), "a reviewer of the team may sign"
+    assert wider.code != 0 and "policy.closed" in wider.err, "a member permits no more than the team"
+    run = Run.objects.get()
+    (shop / "server.py").unlink()
+    found = checked(run)
+    assert (found["ok"], found["equal"]) == (True, True), found
 
 
 def test_no_session_begins_where_the_law_of_the_team_is_not_known(

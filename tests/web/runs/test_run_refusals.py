@@ -89,3 +89,10 @@ def test_a_damaged_key_signs_nothing(settings: Any, tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         signing.approvers()
     assert caught.value.code == "web.approval_key"
+
+
+def test_no_run_has_a_tool_of_an_mcp_server(ran: Callable[..., Run]) -> None:
+    run = ran("task Look {\n  step find: tool.docs__find {}\n}\n")
+    error = run.summary["error"]
+    assert (run.state, error["code"]) == ("failed", "lang.invalid")
+    assert "unknown tool 'docs__find'" in error["message"] and "on no platform" in error["hint"]

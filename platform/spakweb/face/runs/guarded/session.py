@@ -39,7 +39,7 @@ CLASSES = {
         ("tunnel", "tunnel_closed"), ("contained", "A host was judged; what went there is known by its size.")
     ),
 }
-DONE = ("done", "A tool of SPAK did it, judged before.")
+DONE = ("done", "A tool of SPAK or of an MCP server did it, judged before.")
 """Of every other tool."""
 MINE = (Kind.PERMIT, Kind.ACT, Kind.APPROVAL, Kind.ROUTE)
 
