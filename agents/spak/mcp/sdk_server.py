@@ -51,8 +51,6 @@ class Said:
     text: str
     failed: bool = False
     data: Mapping[str, Any] | None = None
-    whole: Mapping[str, Any] | None = None
-    """The same for the model: JSON that is shown with the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +325,7 @@ def _of_exports(name: str, version: str, exports: Exports) -> Server[Any]:
     return _made(
         name, version, exports.tools, exports.call, on_list_resources=resources,
         on_list_resource_templates=templates, on_read_resource=read,
+        get_tool_input_schema=lambda tool: None,  # else all are listed: no schema names a header
     )  # fmt: skip
 
 
@@ -361,7 +360,6 @@ def _made(
         return types.CallToolResult(
             content=[types.TextContent(text=said.text)],
             is_error=said.failed,
-            structured_content=None if said.whole is None else dict(said.whole),
             _meta=None if said.data is None else {"spak": dict(said.data)},  # a client shows it to no model
         )
 

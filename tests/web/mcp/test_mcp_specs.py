@@ -131,18 +131,17 @@ def test_a_spec_is_a_tool_and_its_run_a_resource(cast: Any, spec: Callable[..., 
             }  # fmt: skip
             done = await found.call_tool(name, {"times": 3, "loud": True})
             assert not done.is_error, told(done)
-            document = done.structured_content["run"]
-            assert (document["state"], done.structured_content["waiting"]) == ("succeeded", False)
             about = done.meta["spak"]
-            assert (about["run"], about["head"]) == (document["key"], document["head"])
-            assert f"/t/{cast.team.slug}/runs/{document['key']}/" in told(done)
+            assert (about["state"], about["waiting"]) == ("succeeded", False)
+            assert done.structured_content is None, "agents show it in the place of the text"
+            run = await Run.objects.aget()
+            assert (about["run"], about["head"]) == (run.key, run.head)
+            assert f"/t/{cast.team.slug}/runs/{run.key}/" in told(done)
             for args in ({}, {"times": "x"}, {"times": 1, "more": 1}, {"times": 1, "size": "m"}):
                 wrong = await found.call_tool(name, args)
                 assert wrong.is_error and "web.run_input" in told(wrong), args
             (one,) = (await found.list_resources()).resources
-            assert (
-                str(one.uri) == f"spak://runs/{document['key']}" and one.meta["spak"]["head"] == about["head"]
-            )
+            assert str(one.uri) == f"spak://runs/{run.key}" and one.meta["spak"]["head"] == about["head"]
             forms = [one.uri_template for one in (await found.list_resource_templates()).resource_templates]
             assert [form.rpartition("/")[0] for form in forms] == [
                 "spak://runs", "spak://runs/{run}/ledger", "spak://runs/{run}/files",
@@ -196,13 +195,13 @@ def test_a_long_run_is_answered_with_a_handle(
     monkeypatch.setattr(queue, "send", lambda key, name="default": None)
     secret = secret_of(cast)
     waiting = call(secret, f"spak__{cast.team.slug}__greeter", {"times": 1})
-    key = waiting.structured_content["run"]["key"]
-    assert not waiting.is_error and waiting.structured_content["waiting"] is True
+    key = waiting.meta["spak"]["run"]
+    assert not waiting.is_error and waiting.meta["spak"]["waiting"] is True
     assert f"waiting: call run_status for {key}" in told(waiting)
     monkeypatch.setattr(tools, "WAIT_S", 20)
     ground.submit(execute.advance, key)
     done = call(secret, "run_status", {"run": key})
-    assert done.structured_content["run"]["state"] == "succeeded" and Run.objects.count() == 1
+    assert done.meta["spak"]["state"] == "succeeded" and Run.objects.count() == 1
     cancelled = call(secret, "run_cancel", {"run": key})
     assert "web." not in told(cancelled), "idempotent"
 
@@ -214,12 +213,12 @@ def test_a_question_is_answered_by_tool_in_any_revision(
     spec("Talker", ASKING)
     tool, more = f"spak__{cast.team.slug}__talker", {"mode": mode}
     waits = call(secret_of(cast), tool, {}, **more)
-    key = waits.structured_content["run"]["key"]
+    key = waits.meta["spak"]["run"]
     assert "waiting for an answer: Say a word." in told(waits), told(waits)
     refused = call(secret_of(cast), "run_answer", {"run": key, "text": "hi"}, **more)
     assert refused.is_error and "scope answer" in told(refused)
     done = call(secret_of(cast, scopes=("start", "answer")), "run_answer", {"run": key, "text": "hi"}, **more)
-    assert done.structured_content["run"]["state"] == "succeeded", told(done)
+    assert done.meta["spak"]["state"] == "succeeded", told(done)
 
 
 def test_a_question_is_asked_at_the_client(cast: Any, spec: Callable[..., Any]) -> None:
@@ -234,14 +233,14 @@ def test_a_question_is_asked_at_the_client(cast: Any, spec: Callable[..., Any]) 
     tool = f"spak__{cast.team.slug}__talker"
     done = call(secret, tool, {}, elicitation_callback=answers)
     assert [(one.mode, one.message) for one in asked] == [("form", "Say a word.")]
-    assert done.structured_content["run"]["state"] == "succeeded", told(done)
+    assert done.meta["spak"]["state"] == "succeeded", told(done)
     assert Run.objects.count() == 1 and Command.objects.get().body["text"] == "hello"
 
     async def declines(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
     left = call(secret, tool, {}, elicitation_callback=declines)
-    assert left.structured_content["waiting"] is True and "run_answer" in told(left)
+    assert left.meta["spak"]["waiting"] is True and "run_answer" in told(left)
     alone = call(secret_of(cast), tool, {}, elicitation_callback=answers)
     assert "waiting for an answer" in told(alone) and len(asked) == 1, "a token that may not answer"
 
@@ -266,13 +265,13 @@ def test_an_approval_is_a_page_and_nothing_else(cast: Any, spec: Callable[..., A
     secret, tool = secret_of(cast, "alice", EVERY), f"spak__{cast.team.slug}__runs"
     plain = call(secret, tool, {})
     assert not plain.is_error, told(plain)
-    key = plain.structured_content["run"]["key"]
+    key = plain.meta["spak"]["run"]
     assert "a reviewer approves on that page" in told(plain), told(plain)
     wrong = call(secret, "run_answer", {"run": key, "text": "approve"})
     assert wrong.is_error and "web.run_approval" in told(wrong), "no token approves"
     call(secret, "run_cancel", {"run": key})
     done = call(secret, tool, {}, elicitation_callback=looks)
-    assert done.structured_content["run"]["state"] == "succeeded", told(done)
+    assert done.meta["spak"]["state"] == "succeeded", told(done)
     assert [one.mode for one in asked] == ["url"] and asked[0].url.endswith(
         f"/runs/{Run.objects.first().key}/"
     )
@@ -314,7 +313,7 @@ def test_a_state_counts_for_its_call_alone(cast: Any, spec: Callable[..., Any]) 
     for _ in range(2):
         found = ask(secret, {}, inputResponses=given, requestState=state)
         assert not found["isError"], found
-        assert found["structuredContent"]["run"]["state"] in ("succeeded", "running"), found
+        assert found["_meta"]["spak"]["state"] in ("succeeded", "running"), found
     assert Command.objects.count() == 1, "the same answer again is that one"
 
 

@@ -40,7 +40,7 @@ def listed(rows: QuerySet[Run]) -> list[Resource]:
     found = [
         Resource(
             f"spak://runs/{run.key}", run.key, f"{run.name}: {run.shown_state}, {run.count} records", JSON,
-            _about(run),
+            about(run),
         )
         for run in rows.order_by("-pk")[:LISTED]
     ]  # fmt: skip
@@ -56,16 +56,17 @@ def read(request: HttpRequest, user: Any, rows: QuerySet[Run], uri: str) -> Cont
     run: Run = access.find(user, "run.view", rows, key=key)
     part, _, name = rest.partition("/")
     if not rest:
-        return Content(json.dumps(RunShape.of(request, run), default=str), JSON, _about(run))
+        return Content(json.dumps(RunShape.of(request, run), default=str), JSON, about(run))
     reach.require_shown(user, run)
     if part == "ledger" and (begin := as_number(name)) is not None:
         lines = RunRecord.objects.filter(run=run, seq__gte=begin).order_by("seq")[:MOST_RECORDS]
         text = "".join(bytes(row.line).decode() for row in lines)
-        return Content(text, LINES, {**_about(run), "from": begin})
+        return Content(text, LINES, {**about(run), "from": begin})
     data = files.read(run, name) if part == "files" else None
     content = files.as_text(data) if data is not None else None
-    return None if content is None else Content(reveal(content), TEXT, _about(run))
+    return None if content is None else Content(reveal(content), TEXT, about(run))
 
 
-def _about(run: Run) -> dict[str, Any]:
+def about(run: Run) -> dict[str, Any]:
+    """What each answer says of its run: the id, how many records it has, and the hash of the last one."""
     return {"run": run.key, "head": run.head, "records": run.count}

@@ -21,7 +21,6 @@ from django.http import Http404, HttpRequest
 from spak import canon
 from spak.errors import UserError
 from spak.mcp.sdk_server import Asks, Caller, Content, Offered, Resource, Said
-from spakweb.face.api.shapes.common import RunShape
 from spakweb.face.api.views.runs import news
 from spakweb.face.mcp import resources
 from spakweb.face.runs import run_parts
@@ -66,6 +65,7 @@ OF_RUNS = (
     ),
     Offered("run_cancel", "Cancel a run.", _takes()),
 )
+LOOKING = frozenset(tool.name for tool in OF_RUNS if tool.reads)
 
 
 class Specs:
@@ -184,7 +184,6 @@ class Specs:
                 return Asks(
                     _question(asked), signing.dumps(state, salt=SALT), self._page(run) if page else ""
                 )
-        document = RunShape.of(self._request, run)
         text = f"{run_parts.outcome(run)}\nrun {key}: {run.shown_state}, {self._page(run)}\n"
         if run.ended:
             text += f"Its files are spak://runs/{key}/files/PATH, its records spak://runs/{key}/ledger/0\n"
@@ -196,9 +195,8 @@ class Specs:
             text += f"waiting for an answer: {_question(asked)}\nAnswer by run_answer, or on that page.\n"
         else:
             text += f"waiting: call run_status for {key}, or go on with something else.\n"
-        about = {"run": key, "head": run.head, "records": run.count, "state": document["state"]}
-        failed = run.state in (State.FAILED, State.REFUSED, State.CANCELLED)
-        return Said(text, failed, about, {"run": document, "waiting": not run.ended})
+        about = {**resources.about(run), "state": run.state, "waiting": not run.ended}
+        return Said(text, run.state in (State.FAILED, State.REFUSED, State.CANCELLED), about)
 
     def _page(self, run: Run) -> str:
         return self._request.build_absolute_uri(run_parts.address(run))

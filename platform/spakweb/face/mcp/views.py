@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from spak import __version__
 from spak.mcp import sdk_server
 from spakweb.face.api.limits import Limit
-from spakweb.face.mcp.tools import Specs
+from spakweb.face.mcp.tools import LOOKING, Specs
 from spakweb.ground.access import CHALLENGE, by_token
 from spakweb.ground.web.error_pages import program_answer
 from spakweb.ground.web.origins import elsewhere
@@ -75,10 +75,8 @@ def _refused(request: HttpRequest, user: Any) -> HttpResponse | None:
 
 
 def _too_often(request: HttpRequest, user: Any) -> HttpResponse | None:
-    """The answer where the rate of the API is used up: calls of tools count as writes, the rest as reads."""
-    asked = SimpleNamespace(
-        method="POST" if _method(request.body) == CALL else "GET", user=user, auth=user.token
-    )
+    """The answer where the rate of the API is used up: what does something counts as a write."""
+    asked = SimpleNamespace(method="POST" if _acts(request.body) else "GET", user=user, auth=user.token)
     limit = Limit()
     if limit.allow_request(cast("Any", asked), cast("Any", None)):
         return None
@@ -87,9 +85,10 @@ def _too_often(request: HttpRequest, user: Any) -> HttpResponse | None:
     return program_answer(request, fields, 429, {"Retry-After": str(wait), **asked.limit})
 
 
-def _method(body: bytes) -> str:
-    """The method of a message; that of a call where it cannot be read, which is the stricter rate."""
+def _acts(body: bytes) -> bool:
+    """Whether a message is a call of a tool that does something; also where it cannot be read."""
     try:
-        return str(json.loads(body).get("method", ""))
-    except (ValueError, AttributeError, RecursionError):
-        return CALL
+        message = json.loads(body)
+        return bool(message["method"] == CALL and message["params"]["name"] not in LOOKING)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return True
