@@ -158,6 +158,8 @@ def test_a_spec_is_a_tool_and_its_run_a_resource(cast: Any, spec: Callable[..., 
 
     secret_of_bob = secret_of(cast)
     looped(work)
+    shown = cast.client("vera").get(f"/t/{cast.team.slug}/specs/greeter/").content.decode()
+    assert f"spak__{cast.team.slug}__greeter" in shown
     run = Run.objects.get()
     assert (run.made_by, run.version, run.inputs) == (cast["bob"], made.head, {"times": "3", "loud": "true"})
 
