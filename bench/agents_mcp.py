@@ -2,11 +2,12 @@
 bench_agents.
 
 A scripted model has the agent call our tools: a file is written, a host and a command need a person,
-who signs later, and the same call is then done. The conformance suite is asked of `spak mcp --port 0`;
-`BEYOND` are its scenarios for what we do not offer. Of its servers for clients each is listed, and each of
-its tools called, by `python -m bench.agents_mcp URL`; `BEYOND_CLIENT` are its scenarios for what our client
-does not have: it signs in nowhere (OAuth), and declines every question of a server. The pins hold the SDK of
-the suite at 1.25.2: with a later one its server of `tools_call` answers a single request of any client.
+who signs later, and the same call is then done; a tool of an MCP server of others (`--mcp`) answers. The
+conformance suite is asked of `spak mcp --port 0`; `BEYOND` are its scenarios for what we do not offer. Of its
+servers for clients each is listed, and each of its tools called, by `python -m bench.agents_mcp URL`;
+`BEYOND_CLIENT` are its scenarios for what our client does not have: it signs in nowhere (OAuth), and declines
+every question of a server. The pins hold the SDK of the suite at 1.25.2: with a later one its server of
+`tools_call` answers a single request of any client.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spak import config
-from spak.guard.scripted import Scripted, ToolCall
-from spak.mcp import pins
-from spak.mcp.pins import Server
-from spak.own import starting
-from spak.ports import Call
-from spak.tools.served import Servers, url_of
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import mcp_kit  # noqa: E402
+from spak import config  # noqa: E402
+from spak.guard.scripted import Scripted, ToolCall  # noqa: E402
+from spak.mcp import pins  # noqa: E402
+from spak.mcp.pins import Server  # noqa: E402
+from spak.own import starting  # noqa: E402
+from spak.ports import Call  # noqa: E402
+from spak.tools.served import Servers, url_of  # noqa: E402
+
 SPAK = str(Path(sys.executable).with_name("spak"))
-LAW = "forbidden(A) :- tool(A, /run), !approved(A).\n"
+LAW = 'forbidden(A) :- tool(A, /run), !approved(A).\nmcp_may("small", "say").\n'
 BEYOND = {
     *("logging-set-level", "completion-complete", "tools-call-image", "tools-call-audio"),
     *("tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-logging"),
@@ -81,6 +85,7 @@ def session(name: str, program: Path, args: Sequence[str]) -> tuple[int, int]:
         project.mkdir()
         (project / "a.txt").write_text("one\n")
         (project / "law.mg").write_text(LAW)
+        mcp_kit.pin(project, "small")
         keys = spak(project, home, "keys", "make", "alice").stdout
         (project / "spak.toml").write_text(f'[policy]\nlaw = ["law.mg"]\n{keys}')
         command = {"cmd": ["touch", "made"]}
@@ -97,13 +102,14 @@ def session(name: str, program: Path, args: Sequence[str]) -> tuple[int, int]:
             ToolCall("mcp__spak__run", command),
             ToolCall("mcp__spak__read_file", {"path": "a.txt"}),
             ToolCall("mcp__spak__run", signed),
+            ToolCall("mcp__spak__small__say", {"text": "hi"}),
         ]
         with Model(calls).serving() as model:
-            line = ("guard", "--json", "--wait", "0", "--", str(program), *args)
+            line = ("guard", "--json", "--wait", "0", "--mcp", "small", "--", str(program), *args)
             done = spak(project, {**home, **model.env}, *line)
         print(done.stderr[-1500:], file=sys.stderr)
         run = json.loads(done.stdout)
-        said = [*model.results, *[""] * 6]
+        said = [*model.results, *[""] * 7]
         wrong = {
             "it did not end well": done.returncode != 0 or run["state"] != "succeeded",
             "not every call was made": len(model.results) != len(calls) + 1,
@@ -112,6 +118,8 @@ def session(name: str, program: Path, args: Sequence[str]) -> tuple[int, int]:
             "nobody was asked": "policy.approval_later" not in said[3],
             "it did not go on": "one" not in said[4],
             "the later answer was not found": "policy." in said[5] or "made" not in str(run["artifacts"]),
+            "the MCP server did not answer": "MCP server small, not instructions" not in said[6]
+            or "say 1: hi" not in said[6],
             "replay failed": spak(project, home, "replay", run["run"]).returncode != 0,
         }
         for what in (what for what, so in wrong.items() if so):

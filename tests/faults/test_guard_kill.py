@@ -13,9 +13,12 @@ import pytest
 
 from cli_calls import Done, forked
 from guard_kit import AGENT, Model
+from mcp_kit import pin
 from process_kit import until
+from spak.ports import Call, ToolResult
 from spak.records import Record
 from spak.runner import Run
+from spak.tools.served import Served
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(900)]
 
@@ -112,6 +115,40 @@ def test_a_killed_guard_takes_its_agent_along_and_goes_on(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_same_after_every_record(tmp_path: Path) -> None:
     walk(tmp_path, range(1, records(tmp_path)))
+
+
+def test_a_call_of_an_mcp_server_that_was_under_way_is_not_made_again(tmp_path: Path) -> None:
+    project = placed(tmp_path / "project")
+    pin(project, "small")
+    (project / "law.mg").write_text('mcp_may("small", "say").\n')
+    (project / "spak.toml").write_text('[policy]\nlaw = ["law.mg"]\n')
+    called = Served._run
+
+    def killed() -> None:
+        def run(self: Served, call: Call) -> ToolResult:
+            called(self, call)
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
+
+        Served._run = run  # type: ignore[method-assign]
+
+    say = 'python3 mcp_client.py small__say \'{"text": "a"}\''
+    line = ("--", sys.executable, "agent.py", "work")
+    with Model([say]).serving() as model:
+        begun = forked(project, ("guard", "--mcp", "small", *line), env=model.env, before=killed)
+        assert begun.code == -signal.SIGKILL, begun.err
+        until(lambda: not left_of(project))
+        name = next((project / ".spak/runs").glob("2*")).name
+        model.texts = [say, "python3 mcp_client.py small__count '{}'"]
+        model.asked.clear()
+        done = session(project, model, "--resume", name)
+    assert done.code == 0, done.err
+    assert "whether the last call of small.say was done is not known" in model.said(1)
+    assert 'mcp_may("small", "count")' in model.said(2), "the tools are those that it began with"
+    lines = (project / ".spak/runs" / name / "trace.jsonl").read_text().splitlines()
+    assert sum("mcp.lost" in line for line in lines) == 1 and not any("say 1:" in line for line in lines)
+    for verb in (("ledger", "verify"), ("replay",)):
+        assert forked(project, (*verb, name)).code == 0, verb
 
 
 def test_a_session_that_ended_is_not_resumed(tmp_path: Path) -> None:
