@@ -248,6 +248,8 @@ print(ask()[0])
         done = guard(cli, model, shop)
     assert "[403, 403]\n200" in model.said(2), model.said(2)
     assert (done.code, len(model.asked)) == (1, 3) and "workspace.limit" in done.err, done.err
+    left = [path.name for path in (shop / ".spak/runs").rglob("*") if path.stat().st_size > 1 << 20]
+    assert left == [], "what is too large to be kept does not stay on the disk"
 
 
 def test_it_may_change_files_and_ask_while_an_answer_streams(cli: Cli, shop: Path) -> None:

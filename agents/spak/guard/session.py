@@ -262,11 +262,16 @@ class Session:
         for close in self.closing:
             close()
         with self._turn:
-            if self._over is None:
-                self._sweep(again=False)
-                self._waiting.put(None)
-            self._watch.close()
-            self.copy.watch(False)
+            try:
+                if self._over is None:
+                    self._sweep(again=False)
+                    self._waiting.put(None)
+            except UserError:
+                self.copy.rollback()  # what cannot be kept, as it is too large, does not stay on the disk
+                raise
+            finally:
+                self._watch.close()
+                self.copy.watch(False)
 
     def begin(self) -> None:
         """The agent may begin."""
