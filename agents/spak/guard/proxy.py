@@ -129,6 +129,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         *("-c", "mcp_servers.spak.required=true", "-c", "mcp_servers.spak.tool_timeout_sec=3600"),
         *MODEL_OPTIONS["codex"],
     ),
+    "qwen": (
+        "--mcp-config",
+        '{"mcpServers":{"spak":{"httpUrl":"http://127.0.0.1:{spak-port}/mcp","trust":true}}}',
+    ),
 }
 """First options of agents, by the name of the program: our tools, and where the model is."""
 
