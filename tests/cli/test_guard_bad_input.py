@@ -153,7 +153,7 @@ def test_times_that_lie_hide_no_change(cli: Cli, project: Path) -> None:
 
 
 def test_signs_of_an_agent_reach_no_terminal(cli: Cli, project: Path) -> None:
-    """In a question, in a call that waits, and in names of files."""
+    """In a header, a question, a call that waits, and names of files."""
     (project / "law.mg").write_text("forbidden(A) :- tool(A, /run), !approved(A).\n")
     home = {"XDG_CONFIG_HOME": str(project.parent / "alice")}
     keys = cli("keys", "make", "alice", env=home, folder=project).out
@@ -164,6 +164,14 @@ def test_signs_of_an_agent_reach_no_terminal(cli: Cli, project: Path) -> None:
 signs = {SIGNS!r}
 print(call("ask_person", {{"question": "may I? " + signs}}))
 print(call("run", {{"cmd": ["echo", signs]}}))
+import http.client, urllib.parse
+line = http.client.HTTPConnection("127.0.0.1", urllib.parse.urlsplit(base).port)
+line.putrequest("POST", "/mcp", skip_host=True)
+line.putheader("host", "evil" + signs[:5])
+line.putheader("content-type", "application/json")
+line.putheader("content-length", "2")
+line.endheaders(b"{{}}")
+print(line.getresponse().status)
 open("x" + signs.replace("/", "") + ".txt", "w").write("x")
 """
     )
@@ -178,7 +186,8 @@ open("x" + signs.replace("/", "") + ".txt", "w").write("x")
     lines = (("show", name), ("apply", name, "--check"), ("guard", "spec", name))
     asked += [cli(*line, folder=project) for line in lines]
     assert "may I?" in asked[0].out and "echo" in asked[0].out, asked[0]
-    for one in asked:
+    assert "421" in model.said(1), model.said(1)
+    for one in (*asked, done):
         assert not OBEYED.intersection(one.out + one.err), one
 
 

@@ -9,6 +9,7 @@ none depends on another, so that nothing is lost with a connection. It decides n
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 import threading
@@ -274,6 +275,7 @@ def on_streams(name: str, version: str, offers: Offers) -> None:
 def _server(name: str, version: str, offers: Offers) -> Server[Any]:
     from anyio import CapacityLimiter, to_thread
 
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # it shows a person what clients send, unread
     at_once = CapacityLimiter(MOST_CALLS)
 
     async def listed() -> Sequence[Offered]:
