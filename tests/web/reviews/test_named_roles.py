@@ -12,12 +12,13 @@ from spak import config
 from spak.evolve.gate.privileges import privileged
 from spak.lang import parse
 from spak.lang.diff import compare
+from spak.lang.diff.capability import TABLE
 from spakweb.ground.audit.models import Event
 from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import Membership, NamedRole
 from spakweb.store.reviews.models import ApprovalRule, Check, Patch
 from spakweb.work.reviews import actions, rules
-from spakweb.work.reviews.kinds import KINDS, kinds_of
+from spakweb.work.reviews.kinds import DELTA, KINDS, kinds_of
 from spakweb.work.reviews.protection import protect
 from spakweb.work.teams import actions as teams
 from spakweb.work.teams import named_roles
@@ -77,6 +78,7 @@ def missing(patch: Patch) -> list[str]:
         ("BUDGET {", "BACKEND: vllm, BUDGET {", {"any", "privileged", "widens", "models"}),
         ("BUDGET {", 'HOSTS: ["x.example"], BUDGET {', {"any", "privileged", "widens", "sandbox"}),
         ("  START ->", '  SYSTEM_MODEL M { AXIOM "a" }\n  START ->', {"any", "privileged", "policy"}),
+        ("  START ->", "  EXPORT mcp\n  START ->", {"any", "privileged", "widens", "policy"}),
         ("TASK look {", "TASK see {", {"any"}),
     ],
 )
@@ -91,6 +93,10 @@ def test_what_kinds_an_edit_has(old: str, new: str, wanted: set[str]) -> None:
     assert kinds - {"privileged"} == wanted - {"privileged"}
     assert "privileged" not in wanted or "privileged" in kinds
     assert kinds <= KINDS.keys() - {"permits"}
+
+
+def test_every_kind_of_what_loosens_is_of_a_kind_of_edit() -> None:
+    assert DELTA.keys() == {row.kind for row in TABLE} and {*DELTA.values()} <= KINDS.keys()
 
 
 @pytest.mark.findings("A3", "B1")

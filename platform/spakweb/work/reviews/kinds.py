@@ -47,6 +47,7 @@ DELTA = {
     "level": "limits",
     "mode": "limits",
     "approvals": "policy",
+    "export": "policy",
     "budget": "limits",
 }
 """Kinds of the capability delta by those of a rule."""
