@@ -1,21 +1,24 @@
 """The first process of a guarded agent's sandbox: hands the guard a socket to listen on, then starts the
 agent.
 
-Arguments: the descriptor of a Unix socket to the guard, `tty` or `pipes`, and the agent's command line. It
+Arguments: the descriptor of a Unix socket to the guard, `tty` or `pipes`, files of the agent's home as JSON
+(texts by name), and the agent's command line. It
 sends one message, the port as text, with the descriptor of a socket that listens on the sandbox's own
 loopback, and for `tty` that of a terminal's master. The guard answers with a line when it listens. The
 descriptor is then closed: nothing in here leads to the guard but that port. It stays, reaps what the agent
 leaves behind, and ends with the agent's exit code; the kernel then ends all that is left.
 """
 
+import json
 import os
 import pty
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-PORT = "{spak-port}"
+PORT, FOLDER = "{spak-port}", "{spak-folder}"
 
 
 def main():
@@ -34,14 +37,27 @@ def main():
     if not control.recv(1):
         sys.exit(125)
     control.close()
-    env = {name: value.replace(PORT, str(port)) for name, value in os.environ.items()}
-    argv = [word.replace(PORT, str(port)) for word in sys.argv[3:]]
-    Path(env["HOME"]).mkdir(exist_ok=True)
+
+    def filled(text):
+        return text.replace(PORT, str(port)).replace(FOLDER, str(Path.cwd()))
+
+    env = {name: filled(value) for name, value in os.environ.items()}
+    argv = [filled(word) for word in sys.argv[4:]]
+    home = Path(env["HOME"])
+    home.mkdir(exist_ok=True)
+    for name, text in json.loads(sys.argv[3]).items():
+        (home / name).write_text(filled(text))
+    if terminal:
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        with suppress(PermissionError):  # we lead a session already
+            os.setsid()
+        os.close(os.open(os.ttyname(slave), os.O_RDWR))  # the first terminal that is opened is ours
     child = os.fork()
     if child == 0:
-        if terminal:
-            os.setsid()
-            os.close(os.open(os.ttyname(slave), os.O_RDWR))  # the first terminal that is opened is ours
+        if terminal:  # a group of its own in our session: one with nobody above it could not be suspended
+            os.setpgid(0, 0)
+            os.tcsetpgrp(slave, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
             for number in (0, 1, 2):
                 os.dup2(slave, number)
         try:

@@ -268,10 +268,10 @@ def _guarded(
     """The session from the copy to the agent's end; gives its exit code."""
     from spak.cli import guard_place
     from spak.costs import prices
-    from spak.guard import answer, inside
+    from spak.guard import agents, answer, inside
     from spak.guard.control import listening
     from spak.guard.orders import answers
-    from spak.guard.proxy import ASKS, ENVIRONMENT, Proxy, options
+    from spak.guard.proxy import Proxy
     from spak.guard.session import advancing
     from spak.guard.terminal import joined
     from spak.ports import MIB
@@ -293,12 +293,13 @@ def _guarded(
     assert place.launcher is not None  # the spec asks for a sandbox
     hooks, toolchain = guard_place.hooks(held, place), held.run.performer.host.toolchain
     asks = [toolchain.programs["python"], "-I", "-S", str(Path(answer.__file__).resolve())]
+    name = Path(argv[0]).name
     agent = inside.start(
         place.launcher, place.folder, argv, writable=not empty,
-        env={**ENVIRONMENT, "TERM": "xterm-256color", **({ASKS: shlex.join(asks)} if hooks else {})},
+        env={**agents.ENVIRONMENT, "TERM": "xterm-256color", **({agents.ASKS: shlex.join(asks)} if hooks else {})},
         limits=limits, toolchain=toolchain, terminal=terminal, heard=_heard(as_json),
         binds=[*(one.resolve() for one in binds), *([Path(asks[-1])] if hooks else [])],
-        options=options(Path(argv[0]).name, hooks=hooks is not None),
+        options=agents.options(name, hooks=hooks is not None), home=agents.home(name),
     )  # fmt: skip
     if not empty:
         made.frozen = agent.frozen
@@ -311,7 +312,7 @@ def _guarded(
         with (
             proxy.serving(),
             listening(folder, partial(answers, made)),
-            joined(agent.terminal) if terminal else nullcontext(),
+            joined(agent.terminal, agent) if terminal else nullcontext(),
             advancing(made),
         ):
             watch.start()

@@ -26,9 +26,9 @@ from typing import Any, Literal, NamedTuple
 from spak.errors import UsageError
 from spak.files.scratch import Scratch
 from spak.guard import hook_files
+from spak.guard.agents import MODEL_OPTIONS
 from spak.guard.answer import NAME
 from spak.guard.hook_agents import AGENTS, HookAgent
-from spak.guard.proxy import MODEL_OPTIONS
 from spak.guard.scripted import Scripted, ToolCall
 
 State = Literal["shut", "open", "not_coverable"]

@@ -17,8 +17,8 @@ from typing import Any
 
 from spak.errors import UsageError
 from spak.guard import answer
+from spak.guard.agents import ASKS, GUARDED
 from spak.guard.hook_agents import HookAgent
-from spak.guard.proxy import ASKS, GUARDED
 from spak.ledger.private import STATE
 
 MARK = "# spak-guard"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from spak import data
 from spak.errors import UnavailableError, UsageError
+from spak.guard.terminal import fitted
 from spak.ports import MIB, Child, Job, Launcher, Limits, Toolchain
 from spak.sandbox import procfs
 from spak.sandbox.chain import PATH
@@ -42,6 +43,7 @@ class Agent:
     """Listens on the sandbox's loopback."""
     terminal: int = -1
     """The master of its terminal, where it has one."""
+    _held: bool = False
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -49,6 +51,7 @@ class Agent:
         held: set[int] = set()
         theirs: set[int] = set()
         until = time.monotonic() + STILL_S
+        self._held = True
         try:
             while awake := list(self._awake(held)):
                 for pid, state in awake:
@@ -64,6 +67,21 @@ class Agent:
             for pid in held - theirs:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
+            self._held = False
+
+    def suspended(self) -> bool:
+        """Whether it has stopped itself, as a program does at Ctrl+Z."""
+        return not self._held and any(_state(pid) == "T" for pid in self._first()) and not self._held
+
+    def go_on(self) -> None:
+        """Wake what was suspended."""
+        for pid in self._first():
+            with suppress(ProcessLookupError):
+                os.killpg(os.getpgid(pid), signal.SIGCONT)
+
+    def _first(self) -> list[int]:
+        """The agent itself, the oldest child of the guest."""
+        return procfs.tree(self.child.pid)[1:2]
 
     def _awake(self, held: set[int]) -> Iterator[tuple[int, str]]:
         """Those that are not held, or run all the same: one that still ran may have woken it, and one in the
@@ -99,12 +117,15 @@ def start(
     toolchain: Toolchain,
     binds: Sequence[Path] = (),
     options: Sequence[str] = (),
+    home: str = "{}",
     writable: bool = True,
     terminal: bool = False,
     heard: Callable[[int, bytes], None] | None = None,
 ) -> Agent:
-    """Start it in that folder, with these options before its own. In them and in the environment the guest
-    puts the port for `{spak-port}`. Raises: UnavailableError `guard.start`; UsageError `guard.agent`."""
+    """Start it in that folder, with these options before its own and these files in its home (JSON: texts by
+    name). In all of them the guest puts the port for `{spak-port}` and the folder for `{spak-folder}`.
+
+    Raises: UnavailableError `guard.start`; UsageError `guard.agent`."""
     program, where = found(argv[0], binds)
     argv = (argv[0], *options, *argv[1:])
     ours, theirs = socket.socketpair()
@@ -114,7 +135,7 @@ def start(
         python = toolchain.programs["python"]
         kind = "tty" if terminal else "pipes"
         job = Job(
-            (python, "-I", "-S", "-c", guest, str(number), kind, program, *argv[1:]),
+            (python, "-I", "-S", "-c", guest, str(number), kind, home, program, *argv[1:]),
             folder,
             writable=writable,
             repository=writable,
@@ -137,6 +158,8 @@ def start(
                 )
             listener = socket.socket(fileno=passed[0])
             made = Agent(child, listener, passed[1] if terminal else -1)
+            if terminal:
+                fitted(made.terminal)  # before it looks
             ours.sendall(b"\n")
             return made
         except BaseException:

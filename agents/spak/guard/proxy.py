@@ -95,59 +95,6 @@ class Upstream:
         return found
 
 
-GUARDED, ASKS = "SPAK_GUARDED", "SPAK_ASKS"
-"""Variables of the agent: that it is behind the walls; and the command by which its hooks ask the guard."""
-ENVIRONMENT: Mapping[str, str] = {
-    GUARDED: "1",
-    "ANTHROPIC_BASE_URL": "http://127.0.0.1:{spak-port}/anthropic",
-    "ANTHROPIC_API_KEY": "behind-spak-guard",
-    "OPENAI_BASE_URL": "http://127.0.0.1:{spak-port}/openai/v1",
-    "OPENAI_API_KEY": "behind-spak-guard",
-    "HTTPS_PROXY": "http://127.0.0.1:{spak-port}",
-    "HTTP_PROXY": "http://127.0.0.1:{spak-port}",
-    "NO_PROXY": "127.0.0.1,localhost",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-}
-"""What the agent is told: no key is among it."""
-MODEL_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "codex": (
-        *("-c", 'model_provider="spak"', "-c", 'model_providers.spak.name="spak"'),
-        *("-c", 'model_providers.spak.base_url="http://127.0.0.1:{spak-port}/openai/v1"'),
-        *("-c", 'model_providers.spak.env_key="OPENAI_API_KEY"'),
-        *("-c", 'model_providers.spak.wire_api="responses"'),
-    ),
-}
-"""Where the model is for agents that do not read it from the environment, by the name of the program."""
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "claude": (
-        *("--mcp-config", '{"mcpServers":{"spak":{"type":"http","url":"http://127.0.0.1:{spak-port}/mcp"}}}'),
-        *("--settings", '{"permissions":{"allow":["mcp__spak"]}}'),
-    ),
-    "codex": (
-        *("-c", 'mcp_servers.spak.url="http://127.0.0.1:{spak-port}/mcp"'),
-        *("-c", "mcp_servers.spak.required=true", "-c", "mcp_servers.spak.tool_timeout_sec=3600"),
-        *MODEL_OPTIONS["codex"],
-    ),
-    "qwen": (
-        "--mcp-config",
-        '{"mcpServers":{"spak":{"httpUrl":"http://127.0.0.1:{spak-port}/mcp","trust":true}}}',
-    ),
-}
-"""First options of agents, by the name of the program: our tools, and where the model is."""
-
-
-_HOOK = {"hooks": [{"type": "http", "url": "http://127.0.0.1:{spak-port}/hook"}]}
-
-
-def options(program: str, *, hooks: bool) -> tuple[str, ...]:
-    """Those of an agent; with `hooks` it asks the guard before each call, where it can be told so."""
-    found = OPTIONS.get(program, ())
-    if not (hooks and program == "claude"):
-        return found
-    return (*found[:-1], json.dumps({**json.loads(found[-1]), "hooks": {"PreToolUse": [_HOOK]}}))
-
-
 _OWN_MODELS: Mapping[str, Provider] = {"claude": "anthropic", "codex": "openai"}
 
 

@@ -2,7 +2,8 @@
 out.
 
 Takes the master of the agent's terminal; ends when nothing writes there any more. Sequences that do more
-than draw (title, clipboard, links, and all other strings that a terminal obeys) do not come out.
+than draw (title, clipboard, links, and all other strings that a terminal obeys) do not come out. Where the
+agent suspends itself, so does this process, and a shell's `fg` brings both back.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import sys
 import termios
 import threading
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, Protocol
 
-_CHUNK, _LAST_S = 1 << 16, 5.0
+_CHUNK, _LAST_S, _LOOK_S = 1 << 16, 5.0, 0.25
 _STRINGS = (b"]", b"P", b"X", b"^", b"_")
 """After ESC: a string for the terminal itself (OSC, DCS, SOS, PM, APC). Source: ECMA-48, 8.3."""
 _C1 = (b"\xc2\x90", b"\xc2\x98", b"\xc2\x9d", b"\xc2\x9e", b"\xc2\x9f")
@@ -57,11 +59,39 @@ class Drawing:
         return bytes(made)
 
 
+class Suspends(Protocol):
+    """What an agent is asked."""
+
+    def suspended(self) -> bool:
+        """Whether it has suspended itself."""
+
+    def go_on(self) -> None:
+        """Wake it."""
+
+
+def fitted(master: int) -> None:
+    """Give the agent's terminal the size of the person's."""
+    with suppress(OSError):
+        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, struct.pack("4H", 0, 0, 0, 0))
+        fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+
+
 @contextmanager
-def joined(master: int) -> Iterator[None]:
+def joined(master: int, agent: Suspends) -> Iterator[None]:
     """While entered both are one; for the main thread, as signals are."""
-    with _raw(), _resized(master):
-        thread = threading.Thread(target=_carry, args=(master,), daemon=True)
+    with _raw() as before, _resized(master) as fit:
+
+        def suspend() -> None:
+            with _cooked(before):
+                print("spak: suspended with its agent; fg brings both back", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGTSTP)  # without a shell above us the kernel drops it
+            agent.go_on()
+            fit()
+
+        def carry() -> None:
+            _carry(master, agent, suspend)
+
+        thread = threading.Thread(target=carry, daemon=True)
         thread.start()
         try:
             yield
@@ -69,11 +99,13 @@ def joined(master: int) -> Iterator[None]:
             thread.join(_LAST_S)
 
 
-def _carry(master: int) -> None:
+def _carry(master: int, agent: Suspends, suspend: Callable[[], None]) -> None:
     """Both ways until the agent's side is closed."""
     drawing, watched = Drawing(), [master, sys.stdin.fileno()]
     while True:
-        ready, _, _ = select.select(watched, [], [])
+        ready, _, _ = select.select(watched, [], [], _LOOK_S)
+        if not ready and agent.suspended():
+            suspend()
         if master in ready:
             try:
                 data = os.read(master, _CHUNK)
@@ -91,29 +123,39 @@ def _carry(master: int) -> None:
 
 
 @contextmanager
-def _raw() -> Iterator[None]:
-    """The person's terminal hands on every key, and is as before afterwards."""
+def _cooked(before: list[Any]) -> Iterator[None]:
+    """The person's terminal is as it was."""
+    number = sys.stdin.fileno()
+    raw = termios.tcgetattr(number)
+    termios.tcsetattr(number, termios.TCSADRAIN, before)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, raw)
+
+
+@contextmanager
+def _raw() -> Iterator[list[Any]]:
+    """The person's terminal hands on every key, and is as before, which it gives, afterwards."""
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
     tty.setraw(number)
     try:
-        yield
+        yield before
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
 
 
 @contextmanager
-def _resized(master: int) -> Iterator[None]:
-    """The agent's terminal has the size of the person's."""
+def _resized(master: int) -> Iterator[Callable[[], None]]:
+    """The agent's terminal has the size of the person's; gives what sees to it."""
 
     def fit(*_: object) -> None:
-        with suppress(OSError):
-            size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, struct.pack("4H", 0, 0, 0, 0))
-            fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+        fitted(master)
 
     before = signal.signal(signal.SIGWINCH, fit)
     fit()
     try:
-        yield
+        yield fit
     finally:
         signal.signal(signal.SIGWINCH, before)
