@@ -44,6 +44,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "codex": (
         *("-c", 'mcp_servers.spak.url="http://127.0.0.1:{spak-port}/mcp"'),
         *("-c", "mcp_servers.spak.required=true", "-c", "mcp_servers.spak.tool_timeout_sec=3600"),
+        *("-c", 'sandbox_mode="danger-full-access"'),  # its own cannot be made within ours
+        *("-c", 'projects={"{spak-folder}"={trust_level="trusted"}}'),
         *MODEL_OPTIONS["codex"],
     ),
 }
