@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shlex
@@ -15,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from cli_calls import Cli
 
 pytestmark = pytest.mark.sandbox
 
@@ -108,3 +111,15 @@ def test_its_terminal_is_one_of_its_own(screen: Screen) -> None:
         screen.until("heard <again>")
     screen.keys("end\n")
     assert "the agent ended with 3" in screen.until("> ")
+
+
+def test_an_agent_begins_without_questions(cli: Cli, tmp_path: Path) -> None:
+    """Its first start would ask for a theme and look for servers of its own, which it does not reach."""
+    (tmp_path / "claude").write_text('#!/bin/sh\npwd\ncat "$HOME/.claude.json"\nenv | grep API_KEY\n')
+    (tmp_path / "claude").chmod(0o755)
+    done = cli("guard", "--json", "--", str(tmp_path / "claude"), folder=tmp_path)
+    assert done.json["agent_exit"] == 0, done.err
+    folder, state, *keys = [line for line in done.err.splitlines() if not line.startswith("spak:")]
+    told = json.loads(state)
+    assert told["hasCompletedOnboarding"] and told["projects"][folder]["hasTrustDialogAccepted"]
+    assert f"ANTHROPIC_API_KEY={told['customApiKeyResponses']['approved'][0]}" in keys

@@ -296,8 +296,10 @@ def _guarded(
     name = Path(argv[0]).name
     agent = inside.start(
         place.launcher, place.folder, argv, writable=not empty,
-        env={**agents.ENVIRONMENT, "TERM": "xterm-256color", **({agents.ASKS: shlex.join(asks)} if hooks else {})},
-        limits=limits, toolchain=toolchain, terminal=terminal, heard=_heard(as_json),
+        env={
+            **agents.ENVIRONMENT, "TERM": "xterm-256color",
+            **({agents.ASKS: shlex.join(asks)} if hooks else {}),
+        }, limits=limits, toolchain=toolchain, terminal=terminal, heard=_heard(as_json),
         binds=[*(one.resolve() for one in binds), *([Path(asks[-1])] if hooks else [])],
         options=agents.options(name, hooks=hooks is not None), home=agents.home(name),
     )  # fmt: skip
