@@ -115,7 +115,7 @@ def test_its_terminal_is_one_of_its_own(screen: Screen) -> None:
 
 def test_an_agent_begins_without_questions(cli: Cli, tmp_path: Path) -> None:
     """Its first start would ask for a theme and look for servers of its own, which it does not reach."""
-    (tmp_path / "claude").write_text('#!/bin/sh\npwd\ncat "$HOME/.claude.json"\nenv | grep API_KEY\n')
+    (tmp_path / "claude").write_text('#!/bin/sh\npwd\ncat "$HOME/.claude.json"; echo\nenv | grep API_KEY\n')
     (tmp_path / "claude").chmod(0o755)
     done = cli("guard", "--json", "--", str(tmp_path / "claude"), folder=tmp_path)
     assert done.json["agent_exit"] == 0, done.err

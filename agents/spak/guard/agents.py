@@ -48,6 +48,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         *("-c", 'projects={"{spak-folder}"={trust_level="trusted"}}'),
         *MODEL_OPTIONS["codex"],
     ),
+    "qwen": (
+        "--mcp-config",
+        '{"mcpServers":{"spak":{"httpUrl":"http://127.0.0.1:{spak-port}/mcp","trust":true}}}',
+    ),
 }
 """First options of agents, by the name of the program: our tools, and where the model is."""
 
