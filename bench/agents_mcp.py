@@ -69,7 +69,7 @@ class Model(Scripted):
         found = super().events(asked, key, number)
         for event in found:
             item = event.get("item", {})
-            if item.get("type") == "function_call":
+            if item.get("type") == "function_call" and item["name"].startswith("mcp__"):
                 script = f"text(await tools.{item['name']}({item['arguments']}))"
                 event["item"] = {
                     "type": "custom_tool_call", "id": item["id"], "call_id": item["call_id"], "name": "exec",
@@ -78,7 +78,7 @@ class Model(Scripted):
         return found
 
 
-def session(name: str, program: Path, args: Sequence[str]) -> tuple[int, int]:
+def session(name: str, program: Path, args: Sequence[str], kind: type[Scripted]) -> tuple[int, int]:
     """How much of a session with our tools went wrong, and of how much."""
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as place:
         project, home = Path(place) / "project", {"XDG_CONFIG_HOME": f"{place}/home"}
@@ -104,7 +104,7 @@ def session(name: str, program: Path, args: Sequence[str]) -> tuple[int, int]:
             ToolCall("mcp__spak__run", signed),
             ToolCall("mcp__spak__small__say", {"text": "hi"}),
         ]
-        with Model(calls).serving() as model:
+        with kind(calls).serving() as model:
             line = ("guard", "--json", "--wait", "0", "--mcp", "small", "--", str(program), *args)
             done = spak(project, {**home, **model.env}, *line)
         print(done.stderr[-1500:], file=sys.stderr)

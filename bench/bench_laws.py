@@ -164,8 +164,8 @@ def tried(rule: Rule, *, law: bool = True) -> Seen:
         if rule.signed:
             model.before[1] = lambda: world.spak("approve", "latest")
         with model.serving():
-            line = ("guard", "--json", "--wait", "0", "--", sys.executable, "agent.py", "work", "--times")
-            done = world.spak(*line, **model.env)
+            line = ("guard", "--json", "--wait", "0", "--show", world.words["@AGENT@"], "--", sys.executable)
+            done = world.spak(*line, f"{world.words['@AGENT@']}/agent.py", "work", "--times", **model.env)
         if done.returncode:
             raise RuntimeError(f"{rule.says}: {done.returncode}: {done.stderr[-2000:]}")
         said = [json.dumps(one["messages"][-1]["content"]) for one in model.asked]
@@ -249,8 +249,12 @@ def _world(rule: Rule, *, law: bool) -> Iterator[World]:
         }  # fmt: skip
         ports = {"@IN@": inner.getsockname()[1], "@OUT@": outer.getsockname()[1]}
         words = {**{word: str(port) for word, port in ports.items()}, "@BASE@": name, "@VALUE@": VALUE}
+        words["@AGENT@"] = f"{name}/agent"
         world = World(base / "shop", env, words, outer)
         (base / "home").mkdir()
+        (base / "agent").mkdir()
+        for file, target in (("scripted_agent.py", "agent.py"), ("mcp_client.py", "call.py")):
+            shutil.copy(ROOT / "tests" / file, base / "agent" / target)
         world.shop.mkdir()
         lifted = rule.law.replace("forbidden(A)", "would_be_forbidden(A)") + CHECKED * rule.branch
         keys = world.spak("keys", "make", "alice").stdout if rule.signed else ""
@@ -264,8 +268,6 @@ def _fill(shop: Path, more: Mapping[str, str]) -> None:
     for path, text in {**FILES, **more}.items():
         (shop / path).parent.mkdir(parents=True, exist_ok=True)
         (shop / path).write_text(text)
-    for name, target in (("scripted_agent.py", "agent.py"), ("mcp_client.py", "call.py")):
-        shutil.copy(ROOT / "tests" / name, shop / target)
     with closing(sqlite3.connect(shop / "prod.db")) as database:
         database.executescript("create table t (x); insert into t values ('row 4711');")
     for line in (

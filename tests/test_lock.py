@@ -5,9 +5,9 @@ requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
 requirements-peers.lock, requirements-strategies.lock, requirements-links.lock, requirements-repair.lock,
-requirements-selection.lock, requirements-codeipi.lock, requirements-repowise.lock and
-requirements-code-review-graph.lock have the same form; only `make bench ARGS=NAME` of that name installs
-what one pins.
+requirements-selection.lock, requirements-codeipi.lock, requirements-repowise.lock,
+requirements-code-review-graph.lock and requirements-agents.lock have the same form; only
+`make bench ARGS=NAME` of that name installs what one pins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "
          "requirements-telemetry.lock", "requirements-strategies.lock",
          "requirements-links.lock", "requirements-repair.lock", "requirements-selection.lock",
          "requirements-codeipi.lock", "requirements-repowise.lock",
-         "requirements-code-review-graph.lock")  # fmt: skip
+         "requirements-code-review-graph.lock", "requirements-agents.lock")  # fmt: skip
 LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
@@ -71,7 +71,7 @@ def test_it_names_no_server(lock: str) -> None:
     assert "--find-links" not in lock
 
 
-PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH = (
+PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH, AGENTS = (
     [Requirement(text) for text in SETTINGS["dependency-groups"][group]]
     for group in (
         "peers",
@@ -82,6 +82,7 @@ PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH = (
         "codeipi",
         "repowise",
         "code-review-graph",
+        "agents",
     )
 )
 
@@ -101,6 +102,7 @@ PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH = (
         ("requirements-codeipi.lock", CODEIPI),
         ("requirements-repowise.lock", REPOWISE),
         ("requirements-code-review-graph.lock", REVIEW_GRAPH),
+        ("requirements-agents.lock", AGENTS),
     ],
     ids=LOCKS,
 )

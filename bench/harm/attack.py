@@ -20,8 +20,8 @@ class Attack:
     """What is done; `then` are steps of a second task, after a check that passes."""
 
     name: str
-    steps: tuple[str, ...]
-    then: tuple[str, ...] = ()
+    steps: tuple[Step, ...]
+    then: tuple[Step, ...] = ()
     config: str = ""
     check: str = 'VALIDATOR Command { cmd: "true" }'
     files: Mapping[str, str] = field(default_factory=dict)
@@ -37,23 +37,34 @@ class Attack:
     """What a person has `spak` do afterwards, in the folder `part`: the next run is a victim too."""
 
 
-def tool(name: str, **args: Any) -> str:
+class Step(str):
+    """The text of a step, with what it calls."""
+
+    tool: str
+    args: Mapping[str, Any]
+
+
+def tool(name: str, **args: Any) -> Step:
     """A step that calls a tool."""
     given = ", ".join(f"{key}: {_written(value)}" for key, value in args.items())
-    return f"tool.{name} {{ {given} on_fail: continue }}" if given else f"tool.{name} {{ on_fail: continue }}"
+    step = Step(
+        f"tool.{name} {{ {given} on_fail: continue }}" if given else f"tool.{name} {{ on_fail: continue }}"
+    )
+    step.tool, step.args = name, args
+    return step
 
 
-def python(code: str) -> str:
+def python(code: str) -> Step:
     """A step that runs Python."""
     return tool("python_repl", code=code, timeout_s=WAIT_S)
 
 
-def line(text: str, **more: Any) -> str:
+def line(text: str, **more: Any) -> Step:
     """A step that runs a line of a shell."""
     return tool("run", cmd=["bash", "-c", text], timeout_s=WAIT_S, **more)
 
 
-def write(path: str, content: str) -> str:
+def write(path: str, content: str) -> Step:
     """A step that writes a file by the tool for it."""
     return tool("write_file", path=path, content=content)
 
@@ -73,7 +84,7 @@ def filled(text: str, places: Mapping[str, str]) -> str:
     return re.sub("|".join(places), lambda found: places[found[0]], text)
 
 
-def _task(name: str, steps: tuple[str, ...], check: str) -> str:
+def _task(name: str, steps: tuple[Step, ...], check: str) -> str:
     lines = "\n".join(f"  step {name}{number}: {step}" for number, step in enumerate(steps))
     return f"TASK {name} {{\n{lines}\n{check} }}\n"
 

@@ -65,6 +65,10 @@ class Carrier:
     launcher: str = "restricted"
     sealed: bool = False
     """Whether each run has sealed checks."""
+    limits: str = LIMITS
+    """What the settings say of jobs."""
+    copies: int = 1
+    """Workspaces of a run, each with its store and its quota."""
 
     def carry(self, attack: Attack, wall: Callable[[], None] = nothing) -> Seen:
         """Do it. Raises: AssertionError where the spec is invalid."""
@@ -89,10 +93,8 @@ class Carrier:
         }  # fmt: skip
         self._prepare(attack, base, places)
         whole, mine = oracles.digests(base, *AWAY), oracles.digests(ws)
-        words = ("--workspace", "ws", *(["--in-place"] if attack.in_place else []))
-        words += ("--sealed", CASE) if self.sealed else ()
-        done = self._spak(base, wall, "run", "p.spak", *words)
-        run = next(iter(base.glob("runs/*/trace.jsonl")), base / "none").parent
+        done = self._started(attack, base, wall, places)
+        run = next(iter(base.glob("runs/*/trace.jsonl")), base / "none/trace.jsonl").parent
         document = _document(done)
         code = str(document.get("error", {}).get("code", ""))
         assert not code.startswith(("lang.", "bug.")), f"{attack.name}: {done.out}{done.err}"
@@ -106,7 +108,7 @@ class Carrier:
         if run.name == "none":
             return seen
         if attack.settings.startswith("[workspace]"):
-            for kind, found in _over(run).items():
+            for kind, found in _over(run, self.copies).items():
                 seen.note(kind, found)
         applied = self._apply(attack, base, wall, seen)
         new = oracles.differing(mine, oracles.digests(ws))
@@ -128,6 +130,14 @@ class Carrier:
             seen.note("destroyed", oracles.differing(mine, oracles.digests(ws)))
         return seen
 
+    def _started(
+        self, attack: Attack, base: Path, wall: Callable[[], None], places: Mapping[str, str]
+    ) -> Done:
+        """The run of the attack's spec."""
+        words = ("--workspace", "ws", *(["--in-place"] if attack.in_place else []))
+        words += ("--sealed", CASE) if self.sealed else ()
+        return self._spak(base, wall, "run", "p.spak", *words)
+
     def _prepare(self, attack: Attack, base: Path, places: Mapping[str, str]) -> None:
         ws = base / "ws"
         for path, text in attack.files.items():
@@ -137,7 +147,7 @@ class Carrier:
             git(ws, "add", "-f", "--", *attack.files)
             git(ws, "commit", "-qm", "more", "--", *attack.files)
         (base / "p.spak").write_text(spec(attack, places))
-        (base / "spak.toml").write_text(f"{LIMITS}{filled(attack.settings, places)}")
+        (base / "spak.toml").write_text(f"{self.limits}{filled(attack.settings, places)}")
         (base / "ran").chmod(0o777)
         if self.uid is not None:
             subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(base)], check=True)
@@ -151,9 +161,12 @@ class Carrier:
             if self.uid is not None:
                 become(self.uid)
 
-        environment = {name: token(f"${name}") for name in ENVIRONMENT}
-        environment |= {"HOME": str(base / "home"), "SPAK_SANDBOX_LAUNCHER": self.launcher}
+        environment = {"HOME": str(base / "home"), **self._environment()}
         return forked(folder, words, env=environment, before=before)
+
+    def _environment(self) -> dict[str, str]:
+        """Secrets of the person's environment, and the launcher."""
+        return {**{name: token(f"${name}") for name in ENVIRONMENT}, "SPAK_SANDBOX_LAUNCHER": self.launcher}
 
     def _apply(self, attack: Attack, base: Path, wall: Callable[[], None], seen: Seen) -> bool:
         """Bring home what may; what is held is confirmed by name where the attack says so."""
@@ -195,21 +208,22 @@ def _text(path: Path) -> str:
 
 
 def _forged(run: Path) -> list[str]:
-    """What a job did to the files of its run: the lock is empty, and no attack's file lies there."""
+    """What a job did to the files of its run, its copies apart: the lock is empty, and no attack's file lies
+    there."""
     found = ["store/lock"] if (run / "store/lock").exists() and (run / "store/lock").read_bytes() else []
     for path in run.rglob("HARM*"):
-        if path.relative_to(run).parts[0] != "workspace":
+        if path.relative_to(run).parts[0] not in ("workspace", "agent"):
             found.append(str(path.relative_to(run)))
     return found
 
 
-def _over(run: Path) -> dict[str, list[str]]:
+def _over(run: Path, copies: int) -> dict[str, list[str]]:
     """What of its quota a run goes beyond once it has ended."""
-    most = (SIZE_MIB + STORE_MIB + SLACK_MIB) << 20
+    most = (copies * (SIZE_MIB + STORE_MIB) + SLACK_MIB) << 20
     infos = [path.lstat() for path in run.rglob("*")]
     size = sum(info.st_blocks * 512 for info in infos)
     found = {"disk": [f"{size >> 20} MiB"]} if size > most else {}
-    return found | ({"inodes": [str(len(infos))]} if len(infos) > FILES + SLACK_FILES else {})
+    return found | ({"inodes": [str(len(infos))]} if len(infos) > copies * FILES + SLACK_FILES else {})
 
 
 def _left(marker: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.harm.attack import Attack, line, python, write
+from bench.harm.attack import Attack, Step, line, python, write
 
 RAN = "open('@RAN@/{}', 'w')\n"
 MODULES = (
@@ -174,13 +174,13 @@ def attacks() -> Iterator[Attack]:
         )
 
 
-def _program(path: str, text: str = "x: 1") -> str:
+def _program(path: str, text: str = "x: 1") -> Step:
     return python(
         f"import os\nos.makedirs(os.path.dirname({path!r}) or '.', exist_ok=True)\nopen({path!r}, 'w').write({text!r})"
     )
 
 
-def _linked(path: str, text: str) -> str:
+def _linked(path: str, text: str) -> Step:
     """The file is a link to prose."""
     name = path.replace("/", "-")
     return python(

@@ -50,18 +50,10 @@ MOST_PATH = 500
 LARGE, MOST_LARGE = 1 << 20, 8
 """Bytes of a request that is large, and how many of those are kept at once; further ones wait."""
 _OWN = frozenset(
-    {
-        *(
-            "authorization",
-            "x-api-key",
-            "cookie",
-            "proxy-authorization",
-            "proxy-connection",
-            "connection",
-            "te",
-        ),
-        *("host", "content-length", "accept-encoding", "transfer-encoding", "expect", "upgrade"),
-    }
+    """
+    authorization x-api-key cookie proxy-authorization proxy-connection connection te host content-length
+    accept-encoding transfer-encoding expect upgrade
+    """.split()  # noqa: SIM905
 )
 """Headers of the agent that are not passed on."""
 MCP, HOOK = "/mcp", "/hook"
