@@ -18,10 +18,9 @@ from spak.apply_run.three_way import Conflict, Side, joined
 from spak.apply_run.user_folder import NOTHING, OTHER, Thing, UserFolder
 from spak.door import one_line
 from spak.errors import RunError
-from spak.files.disk import Disk, typed
+from spak.files.disk import typed
 from spak.workspace.store import Store
-from spak.workspace.tree import Node, load
-from spak.workspace.unpack import items_of
+from spak.workspace.tree import Node, at, differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +63,16 @@ class Recovered:
 
 
 def changes(
-    run: Path, before: str, now: str, taken: Mapping[str, Thing], *, modes: bool = True
+    store: Store, before: Node, now: Node, taken: Mapping[str, Thing], *, modes: bool = True
 ) -> list[Change]:
-    """What differs in a run between two roots of its workspace, over what was `taken` of it before; without
-    `modes` no file counts as executable.
+    """What differs between two trees of a run, over what was `taken` of it before; without `modes` no file
+    counts as executable.
 
     Raises: RunError `workspace.object`.
     """
-    store = Store(run / "store", Disk())
-    old, new = (dict(items_of(load(store, root))) for root in (before, now))
     found = []
-    for path in sorted({*old, *new, *taken}):
-        begun, wanted = _thing(old.get(path), modes), _thing(new.get(path), modes)
+    for path in sorted({*differences(before, now), *taken}):
+        begun, wanted = _thing(at(before, path), modes), _thing(at(now, path), modes)
         base = taken.get(path, begun)
         if base != wanted:
             found.append(Change(path, _side(store, base), _side(store, wanted), wanted == begun))
@@ -226,7 +223,7 @@ def _seen(folder: UserFolder, path: str, goes: Collection[str]) -> Side:
 
 
 def _thing(node: Node | None, modes: bool) -> Thing:
-    if node is None:
+    if node is None or node.kind == "d":
         return NOTHING
     executable = modes and node.kind == "f" and bool(node.mode & 0o100)
     return Thing("f" if node.kind == "f" else "l" if node.kind == "l" else "other", node.digest, executable)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from spak.kernel.rules import Rules
     from spak.kernel.state import State
     from spak.runner import View
+    from spak.workspace.store import Store
+    from spak.workspace.tree import Node
 
 GOOD_FOR_MS = 600_000
 """For how long a signature is good."""
@@ -109,12 +111,12 @@ def bring_home(
     with journal.held(), bring.opened(run.folder, modes=run.modes) as user:
         if not check:
             _recover(journal, user)
-        place, roots = root / name, (run.before, run.now)
-        changes = bring.changes(place, *roots, bring.taken(journal), modes=run.modes)
+        trees = _trees(root / name, run)
+        changes = bring.changes(*trees, bring.taken(journal), modes=run.modes)
         if only:
-            known = bring.changes(place, *roots, {}, modes=run.modes)  # those that were brought before, too
+            known = bring.changes(*trees, {}, modes=run.modes)  # those that were brought before, too
             changes = _chosen(changes, only, {one.path for one in (*known, *changes)})
-        leaving = _looked(place, run, {one.path for one in changes})
+        leaving = _looked(trees, run, {one.path for one in changes})
         kinds = {one.path: ("ordinary", "as the run began with it") for one in changes if one.back}
         kinds |= {one.path: (str(one.of), one.reason) for one in leaving.changes}
         comes = {one.path for one in leaving.changes if one.of is not door.Class.IGNORED}
@@ -242,6 +244,8 @@ class Ended:
     """Whether modes count in the folder's repository (core.fileMode)."""
     known: Mapping[str, Any] = field(default_factory=dict)
     """What `knowing` gave, where it was asked before."""
+    folders: dict[str, Node] = field(default_factory=dict)
+    """Lists of folders that were read, by digest."""
 
 
 def _ended(root: Path, name: str) -> Ended:
@@ -293,17 +297,26 @@ def _unjudged(root: Path, name: str, first: str, last: str) -> bool:
     return bool(judged) and last not in judged
 
 
-def _looked(run: Path, ended: Ended, paths: Collection[str]) -> Leaving:
-    """What changed of these paths in the run, as the door has it."""
-    from spak import door
-    from spak.apply_run.journal import AGAIN
-    from spak.files.disk import Disk, typed
-    from spak.repository.ignoring import new_and_ignored
+def _trees(run: Path, ended: Ended) -> tuple[Store, Node, Node]:
+    """The files of a run at its beginning and now, with where their contents are.
+
+    Raises: RunError `workspace.object`."""
+    from spak.files.disk import Disk
     from spak.workspace.store import Store
     from spak.workspace.tree import load
 
     store = Store(run / "store", Disk())
-    before, now = load(store, ended.before), load(store, ended.now)
+    return store, load(store, ended.before, ended.folders), load(store, ended.now, ended.folders)
+
+
+def _looked(trees: tuple[Store, Node, Node], ended: Ended, paths: Collection[str]) -> Leaving:
+    """What changed of these paths in the run, as the door has it."""
+    from spak import door
+    from spak.apply_run.journal import AGAIN
+    from spak.files.disk import typed
+    from spak.repository.ignoring import new_and_ignored
+
+    store, before, now = trees
     with typed("looking for what git ignores", AGAIN):
         ignored = new_and_ignored(before, now, store.read).__contains__
     found = door.look(

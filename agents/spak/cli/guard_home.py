@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spak.cli.session import Session as Held
     from spak.kernel.state import State
     from spak.records import Record
+    from spak.workspace.tree import Node
 
 BUSY_S, BUSY_TRIES = 0.5, 20
 """How long it waits for another process that applies changes, and how often."""
@@ -49,6 +50,8 @@ class Home:
         self._known: Mapping[str, Any] = {}
         """What the door has to know of the folder, of when the session began: what the agent has of it is as
         old."""
+        self._folders: dict[str, Node] = {}
+        """Lists of folders that were read: most are the same in each turn."""
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._ask(self._state)  # what a guard that was killed did not bring
         held.run.listeners.append(self._news)
@@ -123,7 +126,7 @@ class Home:
                 with typed("reading the folder", AGAIN):
                     self._known = self._known or apply.knowing(self._folder, self._modes)
                 at = apply.of_run(self._place, self._run.rules, state, self._folder, self._modes)
-                at = replace(at, known=self._known)
+                at = replace(at, known=self._known, folders=self._folders)
                 self._found = apply.bring_home(self._place.parent, self._place.name, partly=True, at=at)
             except UserError as error:
                 self._problem = error

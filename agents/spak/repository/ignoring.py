@@ -25,10 +25,11 @@ MOST_RULES = 1 << 20
 
 def new_and_ignored(before: Node, after: Node, read: Read) -> Collection[str]:
     """The files that are there after and were not before, as far as git ignores them. Raises: RunError."""
-    rules = {path: node for path, node in _files(before, "") if path.rpartition("/")[2] == RULES}
-    there = {path for path, _ in _files(before, "")} if rules else set()
-    new = [path for path, _ in _files(after, "") if path not in there] if rules else []
-    if not new:
+    new = list(_new(before, after, ""))
+    rules = (
+        {path: node for path, node in _files(before, "") if path.rpartition("/")[2] == RULES} if new else {}
+    )
+    if not rules:
         return frozenset()
     with Scratch("ignored") as folder:
         for path, node in rules.items():
@@ -53,6 +54,20 @@ def ignored(git: Git, work: Path, paths: Sequence[str]) -> set[str]:
         return set()
     said = git.look(work, "check-ignore", "--no-index", "-z", "--stdin", given=given, accepted=(1,))
     return {os.fsdecode(item[2:]) for item in said.split(b"\0")[:-1]}
+
+
+def _new(before: Node, after: Node, above: str) -> Iterator[str]:
+    """Files that are there after and were not before."""
+    for name, node in after.children.items():
+        old = before.children.get(name)
+        if node is old:
+            continue
+        if node.kind == "d" and old is not None and old.kind == "d":
+            yield from _new(old, node, f"{above}{name}/")
+        elif node.kind == "d":
+            yield from (path for path, _ in _files(node, f"{above}{name}/"))
+        elif old is None or old.kind == "d":
+            yield f"{above}{name}"
 
 
 def _files(folder: Node, above: str) -> Iterator[tuple[str, Node]]:

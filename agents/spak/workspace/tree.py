@@ -363,8 +363,13 @@ def encode(folder: Node) -> bytes:
     return TREE + b"".join(head + filename + b"\0" for filename, head in lines)
 
 
-def load(store: Store, digest: str) -> Node:
-    """The tree of a root from the store; modes are 644 and 755. Raises: RunError `workspace.object`."""
+def load(store: Store, digest: str, known: dict[str, Node] | None = None) -> Node:
+    """The tree of a root from the store; modes are 644 and 755. Folders in `known`, by digest, are not read
+    again, and new ones are put there: trees that share one are not compared below it.
+
+    Raises: RunError `workspace.object`."""
+    if known is not None and digest in known:
+        return known[digest]
     data = store.read(digest)
     if not data.startswith(TREE):
         raise RunError(
@@ -374,11 +379,13 @@ def load(store: Store, digest: str) -> Node:
     for kind, of, size, child in entries(data):
         match kind:
             case "d":
-                node.children[child] = load(store, of)
+                node.children[child] = load(store, of, known)
             case "l":
                 node.children[child] = Node("l", 0o777, of, size)
             case _:
                 node.children[child] = Node("f", 0o755 if kind == "x" else 0o644, of, size)
+    if known is not None:
+        known[digest] = node
     return node
 
 
