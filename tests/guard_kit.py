@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,6 +76,21 @@ class Model:
                 yield self
             finally:
                 server.shutdown()
+
+
+def left_of(project: Path) -> list[str]:
+    """Processes whose folder is the agent's copy of this project."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                str(project) in str((place / "root").readlink())
+                or str(project) in (place / "cmdline").read_text()
+            ):
+                found.append(place.name)
+        except OSError:
+            continue
+    return [pid for pid in found if int(pid) != os.getpid()]
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:

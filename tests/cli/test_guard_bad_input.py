@@ -15,7 +15,7 @@ from types import MappingProxyType
 import pytest
 
 from cli_calls import Cli, Done
-from guard_kit import AGENT, Model
+from guard_kit import AGENT, Model, left_of
 
 pytestmark = pytest.mark.sandbox
 
@@ -132,6 +132,16 @@ print("printed", answer["result"]["isError"], len(answer["result"]["content"][0]
     assert first in ("refused", "{'status': 413}") and said == f"printed False {1 << 20}", model.said(1)
     assert f"{50 << 20}\n" in model.said(2) and "No such file" in model.said(2), model.said(2)
     assert cli("replay", done.json["run"], folder=project).code == 0
+
+
+def test_one_that_forks_without_end_is_held_still_and_ended(cli: Cli, project: Path) -> None:
+    """Each of its turns is judged, and nothing of it is left."""
+    forks = "for i in 1 2 3 4; do (while :; do (true) & done) >&- 2>&- & done; echo x > a.txt"
+    with Model([forks, "echo x > kept.txt", "cat kept.txt"]).serving() as model:
+        done = guard(cli, model, project)
+    assert (done.code, done.json["state"]) == (0, "succeeded"), done.err
+    assert "kept.txt) were taken back" in model.said(2) and model.said(3).startswith("one\n"), model.said(3)
+    assert not left_of(project)
 
 
 def test_times_that_lie_hide_no_change(cli: Cli, project: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import Done, forked
-from guard_kit import AGENT, Model
+from guard_kit import AGENT, Model, left_of
 from mcp_kit import pin
 from process_kit import until
 from spak.ports import Call, ToolResult
@@ -47,21 +47,6 @@ def killed_after(count: int) -> None:
 def session(project: Path, model: Model, *more: str, count: int = 1 << 30) -> Done:
     line = ("guard", "--json", "--wait", "0", *more, "--", sys.executable, "agent.py", "work")
     return forked(project, line, env=model.env, before=lambda: killed_after(count))
-
-
-def left_of(project: Path) -> list[str]:
-    """Processes whose folder is the agent's copy of this project."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if (
-                str(project) in str((place / "root").readlink())
-                or str(project) in (place / "cmdline").read_text()
-            ):
-                found.append(place.name)
-        except OSError:
-            continue
-    return [pid for pid in found if int(pid) != os.getpid()]
 
 
 def placed(project: Path) -> Path:
