@@ -102,6 +102,9 @@ def test_what_the_law_forbids_is_taken_back_byte_for_byte_and_the_agent_learns_w
         assert "were taken back" in told and "test_cart.py" in told, way
         assert after == first, way
     assert cli("apply", done.json["run"], "--check", folder=shop).code == 0
+    shown = cli("show", done.json["run"], folder=shop).err
+    assert f"{len(texts) + 1} answers of the model; {len(ways)} taken back\n" in shown
+    assert shown.count("contained  test_cart.py: taken back (operator/law.mg:1 forbids it: ") == 5
 
 
 def test_it_reaches_its_model_and_nothing_else(cli: Cli, shop: Path) -> None:

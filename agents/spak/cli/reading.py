@@ -140,6 +140,14 @@ def calls_of(root: Path, run: str) -> list[dict[str, Any]]:
     return found
 
 
+def guarded_lines(root: Path, run: str) -> list[str]:
+    """What the agent of a guarded session did, for a terminal; nothing of another run."""
+    from spak.runner.views import guarded
+
+    labels = FileLedgers(root).genesis(run).body.get("host", {}).get("labels") or {}
+    return guarded.lines(records_of(root, run)) if "agent" in labels else []
+
+
 def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
     """The decision that a permit records, with its proof or why-not, as JSON and as text: derived again.
 

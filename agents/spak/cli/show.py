@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ def command(
             {**seen.to_json(with_registers=True), **({} if home is None else {"apply": home.to_json()})}
         )
     else:
-        _print(seen, with_registers=True, home=home)
+        _print(seen, with_registers=True, home=home, did=reading.guarded_lines(root, name))
     return 0
 
 
@@ -158,7 +158,7 @@ def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
     return 0 if with_registers else common.EXIT[seen.state]
 
 
-def _print(seen: View, with_registers: bool, home: Rest | None = None) -> None:
+def _print(seen: View, with_registers: bool, home: Rest | None = None, did: Sequence[str] = ()) -> None:
     from spak.runner.views import own_tests, witnessed
     from spak.runner.views.report import plural
 
@@ -201,6 +201,8 @@ def _print(seen: View, with_registers: bool, home: Rest | None = None) -> None:
             say(f"      {error['hint']}")
         if seen.refusal["knob"]:
             say(f"  knob: {seen.refusal['knob']}")
+    for line in did:
+        say(f"  {line}")
     if with_registers:
         from spak import canon
 

@@ -8,15 +8,14 @@ agents and models is plain text, which templates escape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from spak.costs import cost_of
 from spak.guard import talk
-from spak.policy.approval import LATER
 from spak.ports import Blobs
-from spak.records import Kind, Record, decode
+from spak.records import Kind, decode
+from spak.runner.views import guarded
 from spakweb.face.runs.filters import within
 from spakweb.face.runs.record_parts import MOST, Part, opened, reason_of, sent_files
 from spakweb.ground import clock
@@ -30,58 +29,33 @@ TABS = {"session": "Session", "records": "Records", "timeline": "Timeline", "reg
 PAGE = 40
 RECORDS = 8 * PAGE
 """Records that are read for a page: an action has six, and more where it waits."""
-MODEL, CHANGES, SEEN = "model_request", "contained", "witnessed"
-CLASSES = {
-    MODEL: ("proposed", "Judged before it left, and sent without values of secrets."),
-    CHANGES: ("contained", "What the agent's own tools did in its copy: seen as a diff, kept or taken back."),
-    SEEN: ("witnessed", "Reported by a hook of the agent; nothing held it."),
-    **dict.fromkeys(
-        ("tunnel", "tunnel_closed"), ("contained", "A host was judged; what went there is known by its size.")
-    ),
+MODEL, CHANGES, SEEN = guarded.MODEL, guarded.CHANGES, guarded.SEEN
+TUNNEL = "A host was judged; what went there is known by its size."
+MEANINGS = {
+    MODEL: "Judged before it left, and sent without values of secrets.",
+    CHANGES: "What the agent's own tools did in its copy: seen as a diff, kept or taken back.",
+    SEEN: "Reported by a hook of the agent; nothing held it.",
+    "tunnel": TUNNEL,
+    "tunnel_closed": TUNNEL,
+    guarded.DONE: "A tool of SPAK did it, judged before.",
 }
-DONE = ("done", "A tool of SPAK or of an MCP server did it, judged before.")
-"""Of every other tool."""
 MINE = (Kind.PERMIT, Kind.ACT, Kind.APPROVAL, Kind.ROUTE)
 
 
-@dataclass(slots=True)
 class Action:
-    """One action of the agent."""
+    """One action of the agent, and what the page shows of it."""
 
-    seq: int
-    """Of its permit."""
-    tool: str
-    args: Mapping[str, Any]
-    at: int = 0
-    allow: Any = True
-    by: str = ""
-    """Who approved or denied it."""
-    act: Record | None = None
-    rolled_back: bool = False
-    why: str = ""
-    code: str = ""
-    """Of the newest decision."""
-    said: list[talk.Said] = field(default_factory=list)
-    files: list[Part] = field(default_factory=list)
+    def __init__(self, did: guarded.Action) -> None:
+        self.did, self.by = did, did.signer
+        self.seq, self.tool, self.args, self.act = did.seq, did.tool, did.args, did.act
+        self.verdict, self.why = did.verdict, did.why
+        self.said: list[talk.Said] = []
+        self.files: list[Part] = []
 
     @property
     def of(self) -> tuple[str, str]:
         """Its class, and what that means."""
-        return CLASSES.get(self.tool, DONE)
-
-    @property
-    def verdict(self) -> tuple[str, str]:
-        """A state for its pill, and the word."""
-        if self.act is None:
-            if self.code == "policy.approval_later" or self.allow == "ask":
-                return "waiting", "put off until somebody approves"
-            return ("refused", "denied") if self.allow is False else ("running", "under way")
-        outcome = self.act.body.get("outcome")
-        if self.rolled_back:
-            return "refused", "taken back"
-        if outcome != "exited" or self.act.body.get("exit"):
-            return "failed", "failed"
-        return "succeeded", "kept" if self.tool == CHANGES else "done"
+        return self.did.effect, MEANINGS.get(self.tool, MEANINGS[guarded.DONE])
 
     @property
     def title(self) -> str:
@@ -89,9 +63,7 @@ class Action:
         if self.tool == MODEL:
             return str(self.args.get("model") or self.args.get("path") or "")
         if self.tool == CHANGES:
-            paths = [str(path) for path in self.args.get("paths") or ()]
-            more = int(self.args.get("changes") or len(paths)) - len(paths[:3])
-            return reveal(", ".join(paths[:3]) + (f" and {more} more" if more > 0 else ""))
+            return reveal(self.did.paths)
         said = words.action({"name": self.tool, "args": self.args})
         return reveal(said.removeprefix(self.tool).strip())
 
@@ -119,7 +91,7 @@ def pane(run: Run, before: int | None) -> dict[str, Any]:
     rows = rows if before is None else rows.filter(seq__lt=before)
     lines = list(rows.order_by("-seq").values_list("line", flat=True)[:RECORDS])
     records = [decode(bytes(line)) for line in reversed(lines)]
-    found = list(actions(records))
+    found = [Action(one) for one in guarded.actions(records)]
     whole = len(lines) < RECORDS
     shown = found[-PAGE:] if whole or len(found) > PAGE else found[1:]  # the first one may lack its beginning
     blobs, begun = DatabaseLedgers().reader(run.key).blobs, _begun(run)
@@ -134,38 +106,6 @@ def pane(run: Run, before: int | None) -> dict[str, Any]:
     }
 
 
-def actions(records: Iterable[Record]) -> Iterator[Action]:
-    """The actions of some records in a row, in order."""
-    now: Action | None = None
-    for record in records:
-        body = record.body
-        match record.kind:
-            case Kind.PERMIT if body.get("act") == "tool":
-                args = body.get("args")
-                tool, args = str(body.get("name", "")), args if isinstance(args, Mapping) else {}
-                if now is None or now.allow != "ask" or (tool, args) != (now.tool, now.args):
-                    if now is not None:
-                        yield now
-                    now = Action(record.seq, tool, args, record.at)
-                now.allow, now.code = body.get("allow"), str(body.get("code", ""))
-                now.why = now.code
-            case Kind.PERMIT:
-                continue
-            case Kind.APPROVAL if now is not None:
-                key = str(record.body.get("signer", ""))
-                now.by = "" if body.get("decision") == LATER else str(record.side.get("by", "")) or key
-            case Kind.ACT if now is not None:
-                now.act = record
-                now.why = str(body.get("why") or body.get("code") or "")
-            case Kind.ROUTE if now is not None:
-                now.rolled_back = body.get("txn") == "rollback"
-                now.why = now.why or str(body.get("code", ""))
-                yield now
-                now = None
-    if now is not None:
-        yield now
-
-
 def _fill(run: Run, shown: list[Action], blobs: Blobs) -> None:
     """Put in what the page shows of each: what was said, what changed, and why it was not kept."""
     root = _root_before(run, shown[0].seq) if shown else ""
@@ -175,9 +115,9 @@ def _fill(run: Run, shown: list[Action], blobs: Blobs) -> None:
         elif one.tool not in (CHANGES, SEEN) and one.act is not None:
             text = str(opened(one.act.body.get("out", ""), blobs))
             one.said = [talk.Said(talk.TOOL, text)] if text.strip() else []
-        if one.allow is not True and one.act is None:
+        if one.did.allow is not True and one.act is None:
             one.why = _reason(run, one.seq, blobs) or one.why
-        now = one.act.body.get("r3") if one.act is not None and not one.rolled_back else None
+        now = one.act.body.get("r3") if one.act is not None and not one.did.rolled_back else None
         if isinstance(now, str) and now != root:
             one.files = sent_files(run, root, now) if root else []
             root = now
