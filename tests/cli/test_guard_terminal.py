@@ -38,7 +38,7 @@ print("\x1b]0;a title\x07agent", *os.get_terminal_size(), flush=True)
 for word in map(str.strip, iter(sys.stdin.readline, "end\n")):
     if word == "self":
         os.kill(0, signal.SIGSTOP)
-    print(f"heard <{word}>", flush=True)
+    print(f"heard <{word}> {len(word)}", flush=True)
 sys.exit(3)
 """
 
@@ -94,8 +94,8 @@ def test_its_terminal_is_one_of_its_own(screen: Screen) -> None:
     assert "\x1b]" not in screen.until("agent 99 33"), "a title is no drawing"
     screen.resize(20, 70)
     screen.until("size 70 20")
-    screen.keys("wörter\n")
-    screen.until("heard <wörter>")
+    screen.keys("\x1bP>|xterm(388)\x1b\\\x1b[?1;2c" + "wörter\n")
+    screen.until("heard <wörter> 6")
     screen.keys("\x03")
     screen.until("interrupted")
     for suspend in ("\x1a", "self\n"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import signal
 import struct
@@ -26,6 +27,9 @@ _STRINGS = (b"]", b"P", b"X", b"^", b"_")
 """After ESC: a string for the terminal itself (OSC, DCS, SOS, PM, APC). Source: ECMA-48, 8.3."""
 _C1 = (b"\xc2\x90", b"\xc2\x98", b"\xc2\x9d", b"\xc2\x9e", b"\xc2\x9f")
 """The same as single characters, in UTF-8."""
+
+_ANSWER = re.compile(rb"\x1bP[^\x1b]*\x1b\\|\x1b\[[?>][\d;]*[a-z]")
+"""A terminal's answer about its name and its parts (DCS, DA). Source: xterm's control sequences."""
 
 
 class Drawing:
@@ -117,9 +121,16 @@ def _carry(master: int, agent: Suspends, suspend: Callable[[], None]) -> None:
         elif ready:
             data = os.read(sys.stdin.fileno(), _CHUNK)
             if data:
-                os.write(master, data)
+                os.write(master, _typed(master, data))
             else:
                 watched.remove(sys.stdin.fileno())
+
+
+def _typed(master: int, data: bytes) -> bytes:
+    """What a person typed: without the answers of a terminal that come when the program that asked for them
+    reads lines again, as one does that suspends itself."""
+    lines = termios.tcgetattr(master)[3] & termios.ICANON
+    return _ANSWER.sub(b"", data) if lines else data
 
 
 @contextmanager
