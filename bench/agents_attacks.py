@@ -209,13 +209,14 @@ class Guarded(Carrier):
         self, attack: Attack, base: Path, wall: Callable[[], None], places: Mapping[str, str]
     ) -> Done:
         assert self.agent is not None
-        calls = [self.agent.call(step, places) for step in (*attack.steps, *attack.then)]
+        calls = [self.agent.shell("true")]  # some agents have our tools from the second request on
+        calls += [self.agent.call(step, places) for step in (*attack.steps, *attack.then)]
         calls += [self.agent.shell(self.agent.last)] if self.agent.last else []
         with self.agent.model(calls).serving() as model:
             words = ("guard", "--workspace", "ws", "--wait", "0", "--json", "--runs-dir", "runs")
             line_ = (*words, "--", str(self.agent.program), *self.agent.args)
             done = self._run(base, line_, model.env)
-            self.sent = list(model.results)
+            self.sent = list(model.results[1:])
         made_ = len(self.sent) - (0 if self.agent.last else 1)
         if made_ < len(calls):
             print(

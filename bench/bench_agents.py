@@ -92,7 +92,7 @@ AGENTS = (
     ),
 )
 HOOKED = AGENTS[:2]
-"""Those that have hooks, so that the doctor knows them."""
+"""Those that the doctor knows, and that have our tools from their first request on."""
 
 
 def rows() -> list[dict[str, Any]]:
@@ -111,8 +111,8 @@ def rows() -> list[dict[str, Any]]:
         subprocess.run(line, cwd=PLACE, stdout=sys.stderr, check=True)
     installed(PYTHON, LOCK)
     found = [row for kind in AGENTS for row in _session(kind)]
-    found += [row for kind in AGENTS if kind.ours for row in _tools(kind)]
-    return [*found, *(row for kind in HOOKED for row in _doctor(kind)), *_attacks(), *_suite()]
+    found += [row for kind in HOOKED for row in (*_tools(kind), *_doctor(kind))]
+    return [*found, *_attacks(), *_suite()]
 
 
 def _attacks() -> list[dict[str, Any]]:
