@@ -40,15 +40,15 @@ def patterns(found: list[Any]) -> Iterator[URLPattern]:
 
 
 def test_no_page_goes_without_the_token() -> None:
-    """The API asks for it itself where a session comes (tests/web/api/test_api.py); an id token and a
-    signed message come without a session."""
+    """The API asks for it itself where a session comes (tests/web/api/test_api.py); an id token, a signed
+    message and a message of MCP (tests/web/mcp) come without a session."""
     free = [
         str(item.name)
         for item in patterns(get_resolver().url_patterns)
         if getattr(item.callback, "csrf_exempt", False)
     ]
     assert {name for name in free if not name.startswith("spak-api-")} == {
-        *("spak-oidc-exchange", "spak-hook-receive")
+        *("spak-oidc-exchange", "spak-hook-receive", "spak-mcp")
     }
 
 
