@@ -217,12 +217,6 @@ class Guarded(Carrier):
             line_ = (*words, "--", str(self.agent.program), *self.agent.args)
             done = self._run(base, line_, model.env)
             self.sent = list(model.results[1:])
-        made_ = len(self.sent) - (0 if self.agent.last else 1)
-        if made_ < len(calls):
-            print(
-                f"{self.agent.name}: {attack.name}: {made_} of {len(calls)} calls were made", file=sys.stderr
-            )
-            print(done.err[-1500:], file=sys.stderr)
         said = "\n".join(self.sent).replace("\\\\", "\\").replace("\\n", "")
         return Done(done.code, done.out, done.err + said)
 
