@@ -215,6 +215,7 @@ class Guarded(Carrier):
         with self.agent.model(calls).serving() as model:
             words = ("guard", "--workspace", "ws", "--wait", "0", "--json", "--runs-dir", "runs")
             line_ = (*words, "--", str(self.agent.program), *self.agent.args)
+            self.asked = model
             done = self._run(base, line_, model.env)
             self.sent = list(model.results[1:])
         said = "\n".join(self.sent).replace("\\\\", "\\").replace("\\n", "")
