@@ -225,6 +225,7 @@ def test_what_came_of_an_answer_that_broke_off_is_recorded_and_counted(cli: Cli,
     raw = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n" + event
     code = r"""
 import http.client, os, urllib.request
+open("new.txt", "w").write("new")
 try:
     urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b"{}").read()
 except http.client.IncompleteRead as error:
@@ -238,6 +239,9 @@ except http.client.IncompleteRead as error:
     assert done.json["metrics"]["tokens"] == 2 * 110 + 7005
     out = cli("export", done.json["run"], folder=project).out
     assert "message_start" in out and "broke off: RemoteProtocolError [guard.upstream]" in out
+    applied = cli("apply", done.json["run"], folder=project)
+    assert applied.code == 0, f"an error of the line is no broken build: {applied.err}"
+    assert (project / "new.txt").read_text() == "new"
 
 
 HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf"

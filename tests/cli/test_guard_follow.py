@@ -73,7 +73,7 @@ def test_ordinary_changes_come_home_and_what_runs_by_itself_waits(cli: Cli, proj
     allow = ("--allow-runs", "Makefile", "--allow-runs", "src/b.py")
     assert cli("apply", done.json["run"], *allow, folder=project).code == 0
     assert (project / "Makefile").read_text() == "all:\n"
-    assert "Makefile" not in cli("show", done.json["run"], folder=project).err
+    assert "waits  " not in cli("show", done.json["run"], folder=project).err
 
 
 def edit(project: Path, path: str, before: str, after: str) -> None:

@@ -81,7 +81,7 @@ def command(**_: object) -> None:
     spak apply. The keys stay outside: ANTHROPIC_API_KEY and OPENAI_API_KEY are put in by the guard."""
 
 
-@click.command(_SESSION)
+@click.command(_SESSION, context_settings={"allow_interspersed_args": False})
 @click.option(
     "--workspace", "folder", type=click.Path(path_type=Path), default=Path(), show_default=True,
     help="The folder of the project; the agent works in a copy.",

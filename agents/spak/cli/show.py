@@ -226,7 +226,7 @@ def _print(seen: View, with_registers: bool, home: Rest | None = None, did: Sequ
         say(f"ledger: spak export {seen.run} -o {seen.run}.jsonl (lossless: replay and import it anywhere)")
     if home is not None:
         home.say()
-    say(f"next: {_next(seen, with_registers)}")
+    say(f"next: {_next(seen, with_registers, guarded=bool(did) and seen.witnessed is None)}")
 
 
 def _monitor(item: Mapping[str, Any]) -> str:
@@ -242,13 +242,13 @@ def _monitor(item: Mapping[str, Any]) -> str:
     return f"{item['fold']}{of}{within}: {value}{most}{ago}{records}"
 
 
-def _next(seen: View, looked: bool) -> str:
+def _next(seen: View, looked: bool, guarded: bool = False) -> str:
     if seen.waiting is not None and seen.waiting["kind"] == "approval":
         return f"spak approve {seen.run}"
     if seen.state == "waiting":
         return f"spak step {seen.run} --resume --answer-file FILE"
     if seen.state in ("paused", "running"):
-        return f"spak resume {seen.run}"
+        return f"spak guard --resume {seen.run} -- AGENT" if guarded else f"spak resume {seen.run}"
     if seen.state == "succeeded" and seen.applies:
         return f"spak apply {seen.run} --check"
     if seen.state == "succeeded":

@@ -88,7 +88,8 @@ def joined(master: int, agent: Suspends) -> Iterator[None]:
         def suspend() -> None:
             with _cooked(before):
                 print("spak: suspended with its agent; fg brings both back", file=sys.stderr, flush=True)
-                os.kill(os.getpid(), signal.SIGTSTP)  # without a shell above us the kernel drops it
+                # this thread stops before it goes on; without a shell above us the kernel drops the signal
+                signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
             agent.go_on()
             fit()
 

@@ -29,8 +29,6 @@ from spak.records import Kind, Record
 
 CODE = re.compile(r"[a-z][a-z_]{0,39}\.[a-z][a-z_]{0,39}")
 """What a search may name as the code of its refusal."""
-COMMITS = "git_commit"
-"""The tool whose diagnostics are about the commit and not about the files."""
 
 
 def settle(turn: Turn, proposal: Record) -> None:
@@ -186,7 +184,8 @@ def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[st
         if root != turn.state.r3:
             turn.executive(diagnostics=(), checks=())
             turn.set(r3=root)
-    if pending.name != COMMITS:
+    entry = turn.rules.catalog.tool(pending.name)
+    if entry is not None and entry.sandboxed:  # what others say is about their call and not about the files
         measure.keep_diagnostics(turn, body)
     key = body.get("key")
     result["key"] = key if isinstance(key, str) else ""

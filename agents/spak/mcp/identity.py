@@ -40,7 +40,8 @@ def judge(argv: Sequence[str]) -> None:
     package = next((word for word in argv[1:] if not word.startswith("-")), "")
     if not _VERSION.fullmatch(package) and not _VERSION.match(package):
         message = f"{runner} would fetch whatever version of {package or 'a package'} there is"
-        raise UsageError("mcp.version", message, f"name one: {runner} {package or 'PACKAGE'}@1.2.3")
+        hint = f"install it and name its program, or name a version: {runner} {package or 'PACKAGE'}@1.2.3"
+        raise UsageError("mcp.version", message, hint)
 
 
 def files(argv: Sequence[str], folder: Path, known: Mapping[str, str]) -> dict[str, str]:

@@ -246,7 +246,7 @@ class Connection:
 
     def _late(self, what: str, seconds: float) -> UnavailableError:
         message = f"{self.name} {what} within {seconds:g} s"
-        return UnavailableError("mcp.timeout", message, "try it by hand: spak mcp check")
+        return UnavailableError("mcp.timeout", message, "start its command by hand, and look what it prints")
 
     def _gone(self) -> UnavailableError:
         return self._fault.error or _closed(self.name)
@@ -277,7 +277,7 @@ class Connection:
 
 def _closed(name: str) -> UnavailableError:
     message = f"{name} closed the connection"
-    return UnavailableError("mcp.closed", message, "try it by hand: spak mcp check")
+    return UnavailableError("mcp.closed", message, "start its command by hand, and look what it prints")
 
 
 def over_pipes(name: str, read_fd: int, write_fd: int) -> Connection:

@@ -30,5 +30,5 @@ class Outside:
         raise UsageError(
             "guard.no_session",
             f"TASK {request.task} waits for an agent behind the guard, and there is none",
-            "start one: spak guard -- AGENT",
+            "spak guard --resume RUN -- AGENT goes on with this run",
         )

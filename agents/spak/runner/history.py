@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal
 
-from spak.kernel.answer import COMMITS
 from spak.kernel.metric.decision import is_win
 from spak.ports import Trial
 from spak.program import MetricRule, Program
@@ -20,6 +19,7 @@ from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
 from spak.runner.repeats import OtherPrompts
 
+COMMITS = "git_commit"
 MAX_OUTPUT = 600
 """Characters of what a candidate's last tool or validator printed that are kept."""
 

@@ -120,12 +120,12 @@ def lines(records: Iterable[Record]) -> list[str]:
 
 def _about(one: Action) -> str:
     if one.tool == CHANGES:
-        return printable(one.paths)
+        return printable(one.paths) or "a person took changes back"
     args = json.dumps(one.args, ensure_ascii=False, default=str)
     text = f"{one.tool} {args}"
     return printable(text if len(text) <= WIDE else f"{text[: WIDE - 1]}…")
 
 
 def _became(one: Action) -> str:
-    word = one.verdict[1]
+    word = one.verdict[1] if one.tool != CHANGES or one.paths else "done"
     return f"{word} ({one.why})" if one.why and word not in ("kept", "done") else word
