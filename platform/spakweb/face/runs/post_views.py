@@ -162,7 +162,7 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
         actions.ask(request.user, found, kind, request.POST.get("of", ""))
     except Refused as why:
         return _refused_page(request, found, why)
-    approved = "Approved. Its guard takes it up." if found.agent else "Approved. The run continues."
+    approved = "Approved." if found.agent else "Approved. The run continues."
     messages.success(request, approved if kind == "approve" else "Denied. The action does not run.")
     return redirect(run_parts.address(found))
 
