@@ -15,6 +15,11 @@ AGENT = Path(__file__).with_name("scripted_agent.py")
 KEY = "sk-a-real-key-of-a-person"
 
 
+def closing(raw: bytes) -> bytes:
+    """An answer after which its connection is closed, as it says: a client sends nothing more on it."""
+    return raw.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
+
+
 class Model:
     """Answers the n-th request with the n-th text, then with `stop`."""
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import pytest
 
 from cli_calls import Cli, Done
-from guard_kit import AGENT, Model, left_of
+from guard_kit import AGENT, Model, closing, left_of
 
 pytestmark = pytest.mark.sandbox
 
@@ -212,7 +212,7 @@ except urllib.error.HTTPError as error:
     print(error.code)
 """
     with Model([python(code)]).serving() as model:
-        model.raw[1] = raw
+        model.raw[1] = closing(raw)
         done = guard(cli, model, project)
     assert done.code == 0, done.err
     assert "401" in model.said(2)
@@ -232,7 +232,7 @@ except http.client.IncompleteRead as error:
     print("broken", len(error.partial))
 """
     with Model([python(code)]).serving() as model:
-        model.raw[1] = raw
+        model.raw[1] = closing(raw)
         done = guard(cli, model, project)
     assert done.code == 0, done.err
     assert f"broken {len(event)}" in model.said(2), model.said(2)

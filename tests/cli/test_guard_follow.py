@@ -20,6 +20,7 @@ from guard_kit import AGENT, Model
 from process_kit import until
 from spak.apply_run.journal import Journal
 from spak.apply_run.user_folder import UserFolder
+from spak.cli import apply
 from spak.cli.guard_home import Home
 from spak.kernel.state import State
 
@@ -74,6 +75,51 @@ def test_ordinary_changes_come_home_and_what_runs_by_itself_waits(cli: Cli, proj
     assert cli("apply", done.json["run"], *allow, folder=project).code == 0
     assert (project / "Makefile").read_text() == "all:\n"
     assert "waits  " not in cli("show", done.json["run"], folder=project).err
+
+
+def test_no_module_shadows_a_standard_one_by_a_package_that_waits_or_goes_again(
+    cli: Cli, project: Path
+) -> None:
+    texts = [
+        "mkdir scripts; echo x > scripts/json.py; touch scripts/__init__.py; chmod +x scripts/__init__.py",
+        "mkdir src/new; echo x > src/new/json.py; touch src/new/__init__.py",
+        "rm src/new/__init__.py",
+    ]
+    with Model(texts).serving() as model:
+        done = cli(*line("--follow"), env=model.env, folder=project)
+    assert done.code == 0, done.err
+    came = {path.relative_to(project).parts[0] for path in project.rglob("json.py")}
+    assert came <= {".spak"}, "none but in the run's own folder"
+
+
+def test_bringing_that_fails_once_is_tried_again_at_the_next_turn(project: Path) -> None:
+    bring, failures = apply.bring_home, [OSError(28, "No space left on device")]
+
+    def spoil() -> None:
+        def failing(*args: Any, **more: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return bring(*args, **more)
+
+        apply.bring_home = failing
+
+    with Model([TURN, "true"]).serving() as model:
+        done = forked(project, line("--follow"), env=model.env, before=spoil)
+    assert done.code == 0, done.err
+    assert (project / "src/b.py").read_text() == "new\n"
+
+
+def test_bringing_that_fails_to_the_end_is_said(project: Path) -> None:
+    def spoil() -> None:
+        def failing(*args: Any, **more: Any) -> Any:
+            raise OSError(28, "No space left on device")
+
+        apply.bring_home = failing
+
+    with Model([TURN]).serving() as model:
+        done = forked(project, line("--follow"), env=model.env, before=spoil)
+    assert "No space left on device" in done.out + done.err and "guard.home" in done.out + done.err
+    assert not (project / "src/b.py").exists()
 
 
 def edit(project: Path, path: str, before: str, after: str) -> None:

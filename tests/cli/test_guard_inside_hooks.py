@@ -20,6 +20,11 @@ LAW = """
 forbidden(A) :- runs_program(A, _, "curl").
 forbidden(A) :- uses_path(A, /edits, _, "kept.txt").
 forbidden(A) :- tool(A, /mcp__mail__send).
+Decl tested(What) descr [fold("open"), counts("done")] bound [/string].
+feed_tested("src") :- event(E), tool(E, /run).
+close_tested("src") :- event(E), tool(E, /write_file).
+forbidden(A) :- uses_path(A, /edits, _, "VERSION"), !tested("src").
+forbidden(A) :- uses_path(A, /edits, _, "signed.txt"), !approved(A).
 """
 
 
@@ -76,13 +81,15 @@ def test_all_else_is_let_through_in_silence(cli: Cli, project: Path) -> None:
         asked(file, "Read", file_path="/etc/passwd"),
         asked(file, "mcp__other__tool", a=1),
         asked(file, "Write", file_path="/ws/other.txt", content="x"),
+        asked(file, "Write", file_path="/ws/VERSION", content="x"),  # what happened before is not known here
+        asked(file, "Write", file_path="/ws/signed.txt", content="x"),
         posted("/hook", "[1]") + posted("/hook", "no JSON") + posted("/hook", '{"tool_input": {}}'),
     ]
     with Model(texts).serving() as model:
         done = cli("guard", "--", sys.executable, "agent.py", "x", env=model.env, folder=project)
     assert done.code == 0, done.err
-    assert [model.said(number) for number in range(1, 5)] == ["hook 0\nexit 0"] * 4
-    assert model.said(5) == "answer \n" * 3 + "exit 0"
+    assert [model.said(number) for number in range(1, 7)] == ["hook 0\nexit 0"] * 6
+    assert model.said(7) == "answer \n" * 3 + "exit 0"
 
 
 def test_claude_code_asks_by_http_without_hooks_of_the_project(cli: Cli, project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -76,6 +77,23 @@ def test_claudes_token_is_sent_and_is_nowhere_else(cli: Cli, project: Path, ther
     assert TOKEN not in said and "[redacted" in said, "the agent does not see it, and cannot send it on"
     assert TOKEN not in kept(project) and TOKEN not in done.out
     assert cli("replay", done.json["run"], folder=project).code == 0
+
+
+def test_it_is_sent_to_models_and_to_no_other_part_of_the_account(cli: Cli, project: Path) -> None:
+    signed(project.parent / "home/.claude")
+    code = r"""
+import os, urllib.error, urllib.request
+for path in ("v1/messages/batches", "api/oauth/claude_cli/create_api_key", "v1/sessions", "v1/messages?a=1"):
+    try:
+        print(urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/" + path, b'{"model": "m"}').status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+    with Model([f"python3 -c {shlex.quote(code)}"]).serving() as model:
+        done = guard(cli, model, project)
+    assert done.code == 0, done.err
+    assert model.said(2).split() == ["403", "403", "403", "200", "exit", "0"]
+    assert len(model.asked) == 3
 
 
 def test_a_token_that_was_renewed_outside_is_sent_from_then_on(cli: Cli, project: Path) -> None:

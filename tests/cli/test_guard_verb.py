@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import Cli, Done
-from guard_kit import AGENT, KEY, Model, tree
+from guard_kit import AGENT, KEY, Model, closing, tree
 
 pytestmark = pytest.mark.sandbox
 
@@ -212,7 +212,7 @@ def test_a_model_that_refuses_breaks_off_or_redirects_ends_no_session(cli: Cli, 
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n%s" % (len(small), small),
     ]
     with Model([python(f"print([ask() for _ in range({len(raw)})])")]).serving() as model:
-        model.raw = dict(enumerate(raw, 1))
+        model.raw = {number: closing(one) for number, one in enumerate(raw, 1)}
         done = guard(cli, model, shop)
     assert done.code == 0, done.err
     said = model.said(len(raw) + 1)

@@ -18,6 +18,10 @@ SPEAK = {
     "through another rule": 'private(A) :- uses_path(A, /reads, _, "x").\nforbidden(A) :- private(A).',
     "through a negation": "open(A) :- uses_path(A, /reads, /inside, _).\n"
     "forbidden(A) :- tool(A, _), !open(A).",
+    "any use but by a tool": 'forbidden(A) :- uses_path(A, _, _, "x"), !tool(A, /write_file).',
+    "any use after another's call": 'forbidden(A) :- uses_path(A, _, _, "x"), event(E), tool(E, /run).',
+    "a table of its own": "banned(/read_file).\nforbidden(A) :- tool(A, T), banned(T).",
+    "any tool but one": "forbidden(A) :- tool(A, T), T != /write_file.",
     "through a table of the shipped law": "forbidden(A) :- tool(A, T), file_tool(T, /reads).",
     "through a fold": 'Decl looked(Path, N) bound [/string, /number] descr [fold("count")].\n'
     "feed_looked(P) :- event(E), uses_path(E, /reads, _, P).\n"

@@ -451,6 +451,23 @@ def test_a_missing_or_old_bubblewrap(
 
 
 @pytest.mark.skipif(not ROOT, reason="only root has slots")
+def test_a_user_whose_processes_are_still_there_is_passed_over(launcher: Restricted, tmp_path: Path) -> None:
+    """Of a sandbox whose starter was killed: they count against the limit of the next one."""
+    slot = slots.take(tmp_path)
+    left = [subprocess.Popen(["sleep", "1000"], user=slot.uid) for _ in range(12)]
+    slot.release()
+    try:
+        done = launcher.run(Job(("true",), tmp_path, limits=Limits(wall_s=60, processes=9)))
+        assert (done.status, done.exit) == ("exited", 0), done.detail
+        child = launcher.start(Job(("true",), tmp_path, limits=Limits(wall_s=60, processes=9)))
+        assert child.wait(60).status == "exited"
+    finally:
+        for process in left:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root has slots")
 def test_no_slot_left(launcher: Restricted, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "UIDS", range(0))
     outcome = launcher.run(Job(("true",), workspace))

@@ -307,10 +307,10 @@ def _guarded(
         made.frozen = agent.frozen
     code: list[int] = []
     redactor = place.redactor or Redactor()
-    proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
-    proxy.hooks = hooks
     watch = threading.Thread(target=_watch, args=(agent, made, code), daemon=True)
     try:
+        proxy = Proxy(made, agent.listener, models, redactor, prices.load(chosen.llm.prices))
+        proxy.hooks = hooks
         with (
             proxy.serving(),
             listening(folder, partial(answers, made)),
@@ -323,7 +323,8 @@ def _guarded(
                 held.advance()
     finally:
         agent.close()
-        watch.join()
+        if watch.ident is not None:
+            watch.join()
     return code[0] if code else 1
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spak.cli import common
 from spak.cli.apply_found import Found, say_what_waits
-from spak.errors import UserError
+from spak.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from spak.cli.session import Session as Held
@@ -112,6 +112,9 @@ class Home:
             try:
                 if state is not None:
                     self._bring(state)
+            except Exception as error:  # the thread goes on: the next turn is tried again
+                what = f"changes could not be brought home: {error!r}"
+                self._problem = RunError("guard.home", what, "spak apply brings them")
             finally:
                 done.set()
 

@@ -93,7 +93,7 @@ def _shadow(path: str, name: str, around: Around) -> str:
             return f"the package is imported in the place of {stem}.py"
     if f"/{folder}".endswith("/management/commands") and stem in LISTS.names("shadows", "commands"):
         return f"it takes the place of the command {stem}"
-    packaged = around.exists(f"{folder}/__init__.py".lstrip("/"))
+    packaged = around.existed(f"{folder}/__init__.py".lstrip("/"))  # one that comes may wait, or go again
     if stem in LISTS.names("shadows", "imported") and not packaged:
         return f"it may be imported in the place of {stem}"
     return ""

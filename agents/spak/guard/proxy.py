@@ -11,6 +11,7 @@ session's run does.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -75,6 +76,10 @@ class Upstream:
         """What goes there now. Raises: UsageError `guard.sign_in`."""
         return self.key or (None if self.agent is None else self.agent.token())
 
+    def refuses(self, path: str) -> bool:
+        """Whether that address is none of its models: a sign-in is good for more of an account than a key."""
+        return self.key is None and self.agent is not None and not _OF_MODELS.fullmatch(path)
+
     def headers(self, provider: Provider, secret: Secret | None, beta: str = "") -> dict[str, str]:
         """That as the provider wants it; `beta` is what the agent says in `anthropic-beta`."""
         if secret is None:
@@ -87,6 +92,10 @@ class Upstream:
         return found
 
 
+_OF_MODELS = re.compile(
+    r"(v1/)?(messages(/count_tokens)?|chat/completions|responses|models(/[\w.:-]+)?)(\?.*)?"
+)
+"""Where an agent's own sign-in is sent."""
 _OWN_MODELS: Mapping[str, Provider] = {"claude": "anthropic", "codex": "openai"}
 
 
@@ -298,6 +307,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, what)
             return
         provider = cast(Provider, first)
+        if proxy.models[provider].refuses(rest):
+            self._refuse(HTTPStatus.FORBIDDEN, "a sign-in is sent to models only; an API key goes anywhere")
+            return
         try:
             value = json.loads(body) if body else None
             proxy.session.turn()
@@ -320,6 +332,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, provider: Provider, rest: str, text: str, call: Call) -> ToolResult:
         """Send it and stream the answer to the agent; in the run's thread. Once the agent has ended nobody
         waits for the answer: a model that says nothing would hold up the end of the session."""
+        self._heard = bytearray()
         tokens = [self.server.proxy.session.gone, *([call.cancel] if call.cancel else [])]
         try:
             return apart(partial(self._sent, provider, rest, text), AnyOf(tokens))
@@ -338,7 +351,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _sent(self, provider: Provider, rest: str, text: str) -> ToolResult:
         import httpx
 
-        self._heard = bytearray()
         proxy = self.server.proxy
         target = proxy.models[provider]
         path = rest.removeprefix("v1/") if provider == "openai" else rest

@@ -337,6 +337,7 @@ class Served(Session):
 
     def end(self) -> None:
         """The agent is gone. May be called by a handler of a signal, where nothing is to be closed."""
+        self.gone.set()
         for close in self.closing:
             close()
         self._waiting.put(None)

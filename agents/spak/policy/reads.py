@@ -21,7 +21,7 @@ READING = frozenset({Name("/reads"), Name("/walks")})
 def about_reads(policy: Policy, shipped: Collection[str], tools: Collection[str]) -> Iterator[Clause]:
     """The rules that speak about reads and are in no file of `shipped`; `tools` only read."""
     marks = READING | {Name(f"/{name}") for name in tools}
-    rests = _rests_on(policy, ("forbidden", 1))
+    rests = rests_on(policy, ("forbidden", 1))
     for clause in policy.clauses:
         if clause.place.file not in shipped and clause.head.key in rests and _speaks(clause, marks):
             yield clause
@@ -30,11 +30,17 @@ def about_reads(policy: Policy, shipped: Collection[str], tools: Collection[str]
 def _speaks(clause: Clause, marks: Collection[object]) -> bool:
     atoms = [part.atom for part in clause.body if isinstance(part, Literal_)]
     compared = [term for part in clause.body if isinstance(part, Compare) for term in (part.left, part.right)]
-    terms = [*compared, *(term for atom in atoms for term in atom.args)]
+    terms = [*compared, *clause.head.args, *(term for atom in atoms for term in atom.args)]
     if any(_value(term) in marks for term in terms):
         return True
-    tool = any(atom.pred == "tool" and isinstance(atom.args[1], Const) for atom in atoms)
-    return not tool and any(_any_use(atom) for atom in atoms)
+    tools = [part.atom for part in clause.body if isinstance(part, Literal_) and not part.negated]
+    tools = [atom for atom in tools if atom.key == ("tool", 2)]
+    named = {atom.args[0] for atom in tools if isinstance(atom.args[1], Const)}
+    if any(_any_use(atom) and atom.args[0] not in named for atom in atoms):
+        return True
+    unlike = {term for part in clause.body if isinstance(part, Compare) and part.op == "!="
+              for term in (part.left, part.right)}  # fmt: skip
+    return any(atom.args[1] in unlike for atom in tools)
 
 
 def _any_use(atom: Atom) -> bool:
@@ -46,7 +52,7 @@ def _value(term: Term) -> object:
     return decode(term.value) if isinstance(term, Const) else None
 
 
-def _rests_on(policy: Policy, head: Key) -> set[Key]:
+def rests_on(policy: Policy, head: Key) -> set[Key]:
     """The predicates that it is derived from, directly or not."""
     found, waiting = set[Key](), [head]
     while waiting:

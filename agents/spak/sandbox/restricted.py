@@ -10,6 +10,7 @@ Started by anyone else it runs under their own id, which needs unprivileged user
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -17,8 +18,9 @@ import secrets
 import shutil
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from typing import TypeVar
 
 from spak.errors import BugError, UnavailableError
 from spak.files.disk import short_of
@@ -41,6 +43,10 @@ _CONTAINER = (
     "inside a container, start that one with"
     " --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
 )
+
+
+_CROWDED, _USERS_TRIED = os.strerror(errno.EAGAIN), 3
+Begun = TypeVar("Begun", bound=Outcome | Live)
 
 
 class Refused(Exception):
@@ -69,18 +75,22 @@ class Restricted:
 
     def run(self, job: Job) -> Outcome:
         """Run it to its end."""
-        try:
-            job, slot = self._admit(job)
+
+        def begin(job: Job, slot: slots.Slot | None) -> Outcome | Live:
             if slot is not None and chain.hidden(chain.places(job), slot.uid):
-                live = self._carry(job, slot, (), False, b"")
-            else:
-                return self._here(job, slot)
+                return self._carry(job, slot, (), False, b"")
+            return self._here(job, slot)
+
+        try:
+            found = self._begun(job, begin)
         except Refused as error:
             return Outcome("launcher", 125, detail=str(error))
+        if isinstance(found, Outcome):
+            return found
         try:
-            return live.result(job.cancel)
+            return found.result(job.cancel)
         except BaseException:
-            live.kill()
+            found.kill()
             raise
 
     def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
@@ -88,14 +98,44 @@ class Restricted:
 
         A job that cannot be started gives a child that has ended already, with status `launcher`.
         """
-        try:
-            job, slot = self._admit(job, pass_fds, first_process=True)
+
+        def begin(job: Job, slot: slots.Slot | None) -> Live:
             return self._carry(job, slot, pass_fds, True, seccomp_extra)
+
+        try:
+            return self._begun(job, begin, pass_fds, first_process=True)
         except Refused as error:
             return NotStarted(str(error))
 
+    def _begun(
+        self,
+        job: Job,
+        begin: Callable[[Job, slots.Slot | None], Begun],
+        pass_fds: Sequence[int] = (),
+        *,
+        first_process: bool = False,
+    ) -> Begun:
+        """Begin it, for root as a user of its own. A sandbox whose starter was killed takes a moment to end,
+        and until then its processes count against that user's limit: then it is another one.
+
+        Raises: Refused."""
+        avoid: set[int] = set()
+        while True:
+            settled, slot = self._admit(job, pass_fds, first_process=first_process, avoid=avoid)
+            try:
+                return begin(settled, slot)
+            except Refused as error:
+                if slot is None or _CROWDED not in str(error) or len(avoid) == _USERS_TRIED:
+                    raise
+                avoid.add(slot.uid)
+
     def _admit(
-        self, job: Job, pass_fds: Sequence[int] = (), *, first_process: bool = False
+        self,
+        job: Job,
+        pass_fds: Sequence[int] = (),
+        *,
+        first_process: bool = False,
+        avoid: Collection[int] = (),
     ) -> tuple[Job, slots.Slot | None]:
         """The job with its workspace resolved and, for root, given to a user of its own. Raises: Refused."""
         if why := chain.check(job, pass_fds, first_process=first_process):
@@ -105,7 +145,7 @@ class Restricted:
             return job, None
         slot = None
         try:
-            slot = slots.take(job.workspace)
+            slot = slots.take(job.workspace, avoid)
             slots.own(job.workspace, slot.uid)
         except BaseException as error:
             _release(slot)

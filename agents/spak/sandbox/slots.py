@@ -16,7 +16,7 @@ import pwd
 import stat
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 FIRST = 64900
@@ -62,8 +62,8 @@ class Slot:
             os.close(_locks.pop(self.uid))
 
 
-def take(workspace: Path) -> Slot:
-    """A slot for a sandbox in that workspace. Raises: SlotError."""
+def take(workspace: Path, avoid: Collection[int] = ()) -> Slot:
+    """A slot for a sandbox in that workspace, none of those to avoid. Raises: SlotError."""
     with _guard:
         owner = workspace.stat().st_uid
         held = _held.get(owner)
@@ -72,7 +72,7 @@ def take(workspace: Path) -> Slot:
             return Slot(owner)
         folder = private_folder()
         for uid in sorted(UIDS, key=lambda uid: uid != owner):
-            if uid not in _held and (lock := _lock(folder / str(uid))) is not None:
+            if uid not in _held and uid not in avoid and (lock := _lock(folder / str(uid))) is not None:
                 _locks[uid], _held[uid] = lock, (str(workspace), 1)
                 return Slot(uid)
     raise SlotError(f"all {COUNT} sandbox users are taken; wait for a run to end")

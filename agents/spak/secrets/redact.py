@@ -131,7 +131,10 @@ class Redactor:
         return Redactor(map(Secret, self._plain), found)
 
     def also(self, key: str) -> Redactor:
-        """The same, which also takes out this key. Raises: RunError `llm.redaction` for one that is short."""
+        """The same, which also takes out this key; not one that is too short to be a secret, as servers of
+        one's own take."""
+        if len(key) < MIN_SECRET:
+            return self
         return Redactor(map(Secret, (*self._plain, key)), self._found)
 
     def text(self, text: str) -> str:

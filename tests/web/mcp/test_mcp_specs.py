@@ -23,6 +23,7 @@ from spakweb.face.api import limits
 from spakweb.face.mcp import tools
 from spakweb.store.runs.models import Command, Run
 from spakweb.work.runs import actions
+from spakweb.work.sources import leaving
 from spakweb.work.specs.actions import archive, create_spec
 from spakweb.work.teams import tokens
 from spakweb.work.worker import execute, queue
@@ -36,6 +37,7 @@ INPUTS { who: string = "you", times: int, loud: bool = false, size: enum("s", "l
 task Hello {
   GOAL "Greet somebody."
   step greet: tool.write_file { path: "hello.txt" content: "Hi {{input.who}} {{input.times}} {{input.loud}}" }
+  step copy: tool.write_file { path: "copy.txt" content: "as a value of a secret" }
   success: file_contains("hello.txt", "Hi")
 }
 """
@@ -109,7 +111,10 @@ def call(secret: str, name: str, args: dict[str, Any], **more: Any) -> Any:
     return looped(work)
 
 
-def test_a_spec_is_a_tool_and_its_run_a_resource(cast: Any, spec: Callable[..., Any]) -> None:
+def test_a_spec_is_a_tool_and_its_run_a_resource(
+    cast: Any, spec: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "hides", lambda run: lambda path, data: b"value of a secret" in data)
     made, _ = spec("Greeter", HELLO), spec("Other", HELLO.replace("EXPORT mcp\n", ""))
 
     async def work() -> None:
@@ -146,13 +151,21 @@ def test_a_spec_is_a_tool_and_its_run_a_resource(cast: Any, spec: Callable[..., 
             assert [form.rpartition("/")[0] for form in forms] == [
                 "spak://runs", "spak://runs/{run}/ledger", "spak://runs/{run}/files",
             ]  # fmt: skip
+            with pytest.raises(MCPError, match="not found"):
+                await found.read_resource(f"{one.uri}/files/copy.txt")
             read = (await found.read_resource(f"{one.uri}/files/hello.txt")).contents[0]
             assert (read.text, read.meta["spak"]["head"]) == ("Hi you 3 true", about["head"])
             lines = (await found.read_resource(f"{one.uri}/ledger/1")).contents[0].text.splitlines()
             assert [json.loads(line)["seq"] for line in lines] == list(range(1, about["records"]))
             whole = json.loads((await found.read_resource(str(one.uri))).contents[0].text)
             assert whole["spec_hash"] == made.head.content_hash
-            for wrong in ("spak://runs/nothing", f"{one.uri}/files/no", f"{one.uri}/ledger/x", "spak://x/y"):
+            for wrong in (
+                "spak://[",
+                "spak://runs/nothing",
+                f"{one.uri}/files/no",
+                f"{one.uri}/ledger/x",
+                "spak://x/y",
+            ):
                 with pytest.raises(MCPError, match="not found"):
                     await found.read_resource(wrong)
 

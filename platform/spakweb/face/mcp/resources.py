@@ -21,6 +21,7 @@ from spakweb.ground.unsafe_text import reveal
 from spakweb.store.runs.models import Run, RunRecord
 from spakweb.store.specs import reach
 from spakweb.work.runs import files
+from spakweb.work.sources import leaving
 
 LISTED = 50
 MOST_RECORDS = 500
@@ -49,7 +50,10 @@ def listed(rows: QuerySet[Run]) -> list[Resource]:
 
 def read(request: HttpRequest, user: Any, rows: QuerySet[Run], uri: str) -> Content | None:
     """What is at an address. Raises: Http404, PermissionDenied, UserError."""
-    found = urlsplit(uri)
+    try:
+        found = urlsplit(uri)
+    except ValueError:
+        return None
     if (found.scheme, found.netloc) != ("spak", "runs"):
         return None
     key, _, rest = unquote(found.path).removeprefix("/").partition("/")
@@ -63,7 +67,8 @@ def read(request: HttpRequest, user: Any, rows: QuerySet[Run], uri: str) -> Cont
         text = "".join(bytes(row.line).decode() for row in lines)
         return Content(text, LINES, {**about(run), "from": begin})
     data = files.read(run, name) if part == "files" else None
-    content = files.as_text(data) if data is not None else None
+    hidden = data is None or leaving.hides(run)(name, data)
+    content = files.as_text(data) if data is not None and not hidden else None
     return None if content is None else Content(reveal(content), TEXT, about(run))
 
 

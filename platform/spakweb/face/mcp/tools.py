@@ -173,10 +173,11 @@ class Specs:
         run = self._run(key)
         waiting = run_parts.asks(run)
         asked = next((one for one in waiting if one["given"] is None), None)
+        hidden = reach.hides(self._user, run.takes_in)
         if asked is not None and rounds < MOST_ROUNDS and not caller.declined:
             page = asked["kind"] == "approval"
-            shown = not reach.hides(self._user, run.takes_in) and access.can(self._user, "run.answer", run)
-            if caller.pages if page else caller.texts and shown:
+            shown = not hidden and access.can(self._user, "run.answer", run)
+            if not hidden and caller.pages if page else caller.texts and shown:
                 state = {
                     "run": key, "of": asked["id"], "page": page, "round": rounds + 1,
                     "for": self._binding(name, args),
@@ -184,12 +185,13 @@ class Specs:
                 return Asks(
                     _question(asked), signing.dumps(state, salt=SALT), self._page(run) if page else ""
                 )
-        text = f"{run_parts.outcome(run)}\nrun {key}: {run.shown_state}, {self._page(run)}\n"
+        text = "" if hidden else f"{run_parts.outcome(run)}\n"
+        text += f"run {key}: {run.shown_state}, {self._page(run)}\n"
         if run.ended:
             text += f"Its files are spak://runs/{key}/files/PATH, its records spak://runs/{key}/ledger/0\n"
         elif asked is not None and asked["kind"] == "approval":
             text += f"waiting: a reviewer approves on that page. Then call run_status for {key}.\n"
-        elif asked is not None and reach.hides(self._user, run.takes_in):
+        elif asked is not None and hidden:
             text += "waiting for an answer, on that page: the token does not see the text that it runs.\n"
         elif asked is not None:
             text += f"waiting for an answer: {_question(asked)}\nAnswer by run_answer, or on that page.\n"

@@ -16,6 +16,7 @@ from spak.errors import LedgerError
 from spak.guard.people import MOST_QUESTIONS, left_open
 from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
+from spak.policy.facts import is_reference
 from spak.ports import Prompt
 from spak.records import Kind, Record
 from spak.runner.blobs import prompt_of
@@ -100,7 +101,9 @@ class Projection:
         session that was resumed numbers them anew."""
         body = record.body
         if record.kind == Kind.PERMIT:
-            text = (body.get("args") or {}).get("question") if body.get("name") == "ask_person" else None
+            args = body.get("args") if body.get("name") == "ask_person" else None
+            text = args.get("question") if isinstance(args, Mapping) else None
+            text = text if isinstance(text, str) or is_reference(text) else None
             self.data["asking"] = {"text": text, "seq": record.seq} if text else None
         elif record.kind == Kind.ACT and (asked := self.data["asking"]) is not None:
             self.data["asking"], number = None, left_open(body)
