@@ -89,7 +89,7 @@ def _law(held: Held) -> Law:
 
 
 def _reading_rule(held: Held, shipped: Collection[str]) -> str:
-    """Where a rule stands that speaks about reads and is not in these files; empty where there is none."""
+    """The place of a rule that speaks about reads and is not in these files; empty without one."""
     from spak.policy.reads import about_reads
 
     rules = held.run.rules

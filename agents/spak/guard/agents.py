@@ -1,4 +1,4 @@
-"""What agents are told where they run behind the guard, by the name of their program: variables, first
+"""What agents get where they run behind the guard, by the name of their program: variables, first
 options, and what lies in their home, so that they find the model and our tools and begin without questions.
 
 In all of it the guest puts the port for `{spak-port}` and the folder for `{spak-folder}`. No key is among it.
