@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from cli_calls import Cli
 pytestmark = pytest.mark.sandbox
 
 AGENT = r"""
-import os, signal, sys, threading
+import os, signal, sys, termios, threading, tty
 heard = {signal.SIGWINCH, signal.SIGINT}
 signal.pthread_sigmask(signal.SIG_BLOCK, heard)
 
@@ -36,6 +37,15 @@ def hear():
 threading.Thread(target=hear, daemon=True).start()
 print("\x1b]0;a title\x07agent", *os.get_terminal_size(), flush=True)
 for word in map(str.strip, iter(sys.stdin.readline, "end\n")):
+    if word == "raw":
+        before = termios.tcgetattr(0)
+        tty.setraw(0)
+        print("x" * 400_000 + "raw", flush=True)
+        size = 0
+        while size < 200_000:
+            size += len(os.read(0, 65536))
+        termios.tcsetattr(0, termios.TCSANOW, before)
+        word = f"pasted {size}"
     if word == "self":
         os.kill(0, signal.SIGSTOP)
     print(f"heard <{word}> {len(word)}", flush=True)
@@ -96,6 +106,14 @@ def test_its_terminal_is_one_of_its_own(screen: Screen) -> None:
     screen.until("size 70 20")
     screen.keys("\x1bP>|xterm(388)\x1b\\\x1b[?1;2c" + "wörter\n")
     screen.until("heard <wörter> 6")
+    paste = threading.Thread(target=screen.keys, args=("raw\n",))
+    paste.start()
+    screen.until("x" * 1000)
+    paste.join()
+    paste = threading.Thread(target=os.write, args=(screen.master, b"y" * 200_000))
+    paste.start()
+    screen.until("heard <pasted 200000>")
+    paste.join()
     screen.keys("\x03")
     screen.until("interrupted")
     for suspend in ("\x1a", "self\n"):

@@ -105,12 +105,18 @@ def joined(master: int, agent: Suspends) -> Iterator[None]:
 
 
 def _carry(master: int, agent: Suspends, suspend: Callable[[], None]) -> None:
-    """Both ways until the agent's side is closed."""
-    drawing, watched = Drawing(), [master, sys.stdin.fileno()]
+    """Both ways until the agent's side is closed. An agent that does not read holds up what is typed, and
+    never what it draws."""
+    drawing, person, typed = Drawing(), [sys.stdin.fileno()], b""
+    os.set_blocking(master, False)
     while True:
-        ready, _, _ = select.select(watched, [], [], _LOOK_S)
+        heard = [master, *([] if typed else person)]
+        ready, free, _ = select.select(heard, [master] if typed else [], [], _LOOK_S)
         if not ready and agent.suspended():
             suspend()
+        if free:
+            with suppress(BlockingIOError):
+                typed = typed[os.write(master, typed) :]
         if master in ready:
             try:
                 data = os.read(master, _CHUNK)
@@ -121,10 +127,9 @@ def _carry(master: int, agent: Suspends, suspend: Callable[[], None]) -> None:
             os.write(sys.stdout.fileno(), drawing.feed(data))
         elif ready:
             data = os.read(sys.stdin.fileno(), _CHUNK)
-            if data:
-                os.write(master, _typed(master, data))
-            else:
-                watched.remove(sys.stdin.fileno())
+            typed = _typed(master, data)
+            if not data:
+                person = []
 
 
 def _typed(master: int, data: bytes) -> bytes:
