@@ -81,7 +81,7 @@ FILES = {
     "deploy.env": f"DB_PASSWORD={VALUE}\n",
     "Makefile": "all:\n\t@true\n",
     "scripts/test.sh": "python3 -c 'from src.util import double; assert double(3) == 6'\n",
-    "scripts/lint.sh": "! grep -rn TODO src\n",
+    "scripts/lint.sh": "! grep -rn UNFINISHED src\n",
     "scripts/fmt.sh": "sed -i 's/[ ]*$//' src/*.py\n",
     "scripts/types.sh": "python3 -c 'import ast; ast.parse(open(\"src/app.py\").read())'\n",
     "scripts/migrate.sh": 'python3 -c \'import sqlite3; c = sqlite3.connect("prod.db"); '

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BUSY_S, BUSY_TRIES = 0.5, 20
 """How long it waits for another process that applies changes, and how often."""
+MOST_FOLDERS = 20_000
+"""Lists of folders that are kept from turn to turn."""
 
 
 class Home:
@@ -138,6 +140,8 @@ class Home:
                 time.sleep(BUSY_S)
             else:
                 self._problem = None
+                if len(self._folders) > MOST_FOLDERS:
+                    self._folders.clear()
                 self._brought |= {path: self._found.kind(path)[0] for path, _ in self._found.applied}
                 return
 
