@@ -185,7 +185,7 @@ def test_what_an_export_says(cli: Cli, ended: str, exported: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("shape", ["events", "aep", "items"])
+@pytest.mark.parametrize("shape", ["events", "aep", "items", "steps"])
 def test_a_run_in_the_shapes_of_others(cli: Cli, ended: str, shape: str, tmp_path: Path, runs: Path) -> None:
     before = (runs / ended / "trace.jsonl").read_bytes()
     lines = [json.loads(line) for line in cli("export", ended, "--as", shape).out.splitlines()]

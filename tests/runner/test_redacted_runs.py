@@ -26,6 +26,7 @@ from spak.runner.genesis import genesis
 from spak.runner.views.aep import snapshots
 from spak.runner.views.events import events
 from spak.runner.views.items import items
+from spak.runner.views.steps import steps
 from spak.secrets.redact import Redactor
 from spak.secrets.secret import Secret
 from spak.workspace import Workspace
@@ -104,7 +105,7 @@ def test_a_planted_key_is_nowhere(tmp_path: Path) -> None:
     export(run.ledger, exported)
     found = replay(record for record, _ in run.ledger.read())
     assert found.difference is None
-    for shape in (events, items, lambda records, blobs: snapshots(records)):
+    for shape in (events, items, steps, lambda records, blobs: snapshots(records)):
         lines = json.dumps(list(shape((record for record, _ in run.ledger.read()), run.ledger.blobs)))
         assert KEY not in lines and len(lines) > 1000
     errors = [record.body["r4"] for record, _ in run.ledger.read() if "r4" in record.body]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-SHAPES = click.Choice(["events", "aep", "items"])
+SHAPES = click.Choice(["events", "aep", "items", "steps"])
 
 
 @click.command()
@@ -26,7 +26,10 @@ SHAPES = click.Choice(["events", "aep", "items"])
     "-o", "--output", type=click.Path(path_type=Path), help="The file to write; standard output if not given."
 )
 @click.option(
-    "--as", "shape", type=SHAPES, help="Write it as events, as AEP registers or as Open Responses items."
+    "--as",
+    "shape",
+    type=SHAPES,
+    help="Write it as events, as AEP registers, as Open Responses items or as tuples of steps.",
 )
 @common.runs_option
 @common.json_option
@@ -100,11 +103,12 @@ def _lines(shape: str, reader: Ledger) -> Iterator[dict[str, Any]]:
     from spak.runner.views.aep import snapshots
     from spak.runner.views.events import events
     from spak.runner.views.items import items
+    from spak.runner.views.steps import steps
 
     records = (record for record, _ in reader.read())
     if shape == "aep":
         return snapshots(records)
-    return (events if shape == "events" else items)(records, reader.blobs)
+    return {"events": events, "items": items, "steps": steps}[shape](records, reader.blobs)
 
 
 def _written(lines: Iterable[dict[str, Any]], stream: BinaryIO) -> int:

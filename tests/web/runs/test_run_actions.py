@@ -198,6 +198,9 @@ def test_the_events_are_offered_beside_the_ledger(cast: Any, ran: Ran) -> None:
     assert answer["Content-Disposition"] == f'attachment; filename="{run.key}.events.jsonl"'
     lines = [json.loads(line) for line in answer.content.splitlines()]
     assert [line["type"] for line in lines][-1] == "end" and len(lines) > 1
+    told = vera.get(where, {"as": "steps"})
+    assert told["Content-Disposition"] == f'attachment; filename="{run.key}.steps.jsonl"'
+    assert [set(json.loads(line)) >= {"state", "reward"} for line in told.content.splitlines()]
     wrong = vera.get(where, {"as": "trace"}, headers={"Accept": "application/json"})
     assert (wrong.status_code, wrong.json()["code"]) == (400, "web.filter")
     empty = vera.get(url("spak-run-export", ran(advance=False)), {"as": "events"})

@@ -20,7 +20,7 @@ from spak.runner.views.turns import Turn, turns
 
 def items(records: Iterable[Record], blobs: Blobs) -> Iterator[dict[str, Any]]:
     """The items of a run; a prompt that waits for its answer is among them. Raises: LedgerError."""
-    made, last = _Items(blobs), None
+    made, last = Items(blobs), None
     for turn in turns(records):
         last = turn
         yield from made.of(turn)
@@ -29,7 +29,9 @@ def items(records: Iterable[Record], blobs: Blobs) -> Iterator[dict[str, Any]]:
         yield from made.prompt(pending, last)
 
 
-class _Items:
+class Items:
+    """Makes the items of one run, turn by turn; ids and calls are counted over all of them."""
+
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
         self.count = 0
@@ -38,14 +40,19 @@ class _Items:
         """The call of a plan that has no output yet."""
 
     def of(self, turn: Turn) -> Iterator[dict[str, Any]]:
+        """What a turn adds: the new part of its prompt, then its answer or its call."""
+        if turn.done is not None and turn.done.act in ("ask", "plan") and turn.done.items:
+            yield from self.prompt(turn.done, turn)
+        yield from self.answer(turn)
+
+    def answer(self, turn: Turn) -> Iterator[dict[str, Any]]:
+        """What came back in a turn, without the prompt."""
         effect = turn.done
         if effect is None or effect.act not in ("ask", "plan", "tool"):
             return
         if effect.act == "tool":
             yield from self.tool(effect, turn)
             return
-        if effect.items:
-            yield from self.prompt(effect, turn)
         if turn.proposal.kind == Kind.PLAN:
             yield from self.plan(turn)
         else:
@@ -54,6 +61,7 @@ class _Items:
             )
 
     def prompt(self, effect: Effect, turn: Turn) -> Iterator[dict[str, Any]]:
+        """The items of a prompt that the prompt before it did not show."""
         prompt = prompt_of(effect, self.blobs, turn.rules)
         now = [(str(item["role"]), str(item["name"]), str(item["text"])) for item in prompt.items]
         for role, name, text in now:

@@ -33,6 +33,7 @@ from spak.runner.views.events import events
 from spak.runner.views.quality import Quality, judges
 from spak.runner.views.report import Facts, Proof, lines, report
 from spak.runner.views.run_json import View
+from spak.runner.views.steps import steps
 from spak.workspace.pushed import push
 from spak.workspace.tree import at, differences, load
 from spakweb.ground import access
@@ -84,18 +85,22 @@ def as_jsonl(run: Run) -> Any:
     return attachment(_written(run, export), f"{run.key}.jsonl")
 
 
-def as_events(run: Run) -> Any:
-    """The run's trace as JSON lines, one for each effect, each denial, and the end (docs/registers.md).
+SHAPES = {"events": events, "steps": steps}
+"""Forms for reading, of docs/registers.md, and what makes each from records and blobs."""
+
+
+def as_shape(run: Run, shape: str) -> Any:
+    """The run as JSON lines in a form of SHAPES.
 
     Raises: Refused `web.run_empty`, `web.run_damaged`.
     """
     begun(run)
 
     def write(reader: Any, stream: BinaryIO) -> None:
-        for event in events((record for record, _ in reader.read()), reader.blobs):
-            stream.write(canon.dumps(event) + b"\n")
+        for line in SHAPES[shape]((record for record, _ in reader.read()), reader.blobs):
+            stream.write(canon.dumps(line) + b"\n")
 
-    return attachment(_written(run, write), f"{run.key}.events.jsonl")
+    return attachment(_written(run, write), f"{run.key}.{shape}.jsonl")
 
 
 def _written(run: Run, write: Callable[[Any, Any], Any]) -> HttpResponseBase:
