@@ -51,13 +51,13 @@ class Items:
         if effect is None or effect.act not in ("ask", "plan", "tool"):
             return
         if effect.act == "tool":
-            yield from self.tool(effect, turn)
+            yield from self._tool(effect, turn)
             return
         if turn.proposal.kind == Kind.PLAN:
-            yield from self.plan(turn)
+            yield from self._plan(turn)
         else:
-            yield self.message(
-                "assistant", self.text(turn.proposal.body.get("out", "")), not turn.rolled_back
+            yield self._message(
+                "assistant", self._text(turn.proposal.body.get("out", "")), not turn.rolled_back
             )
 
     def prompt(self, effect: Effect, turn: Turn) -> Iterator[dict[str, Any]]:
@@ -66,61 +66,61 @@ class Items:
         now = [(str(item["role"]), str(item["name"]), str(item["text"])) for item in prompt.items]
         for role, name, text in now:
             if (role, name, text) not in self.shown:
-                yield self.message(role, text)
+                yield self._message(role, text)
         self.shown = frozenset(now)
 
-    def plan(self, turn: Turn) -> Iterator[dict[str, Any]]:
+    def _plan(self, turn: Turn) -> Iterator[dict[str, Any]]:
         body, selected = turn.proposal.body, turn.first(Kind.SELECT)
         if body.get("reasoning"):
-            text = self.text(body["reasoning"])
+            text = self._text(body["reasoning"])
             content = [{"type": "reasoning_text", "text": text}]
-            yield self.item("reasoning", summary=[], content=content)
+            yield self._item("reasoning", summary=[], content=content)
         index = selected.body.get("i", -1) if selected is not None else -1
         candidates = body.get("candidates")
         listed = candidates if isinstance(candidates, list) else []
         for number, candidate in enumerate(listed):
             if number == max(index, 0) and isinstance(candidate, dict):
-                yield self.call(str(candidate.get("tool", "")), candidate.get("args", {}), index >= 0)
+                yield self._call(str(candidate.get("tool", "")), candidate.get("args", {}), index >= 0)
         if body.get("surface"):
-            yield self.message("assistant", self.text(body["surface"]))
+            yield self._message("assistant", self._text(body["surface"]))
         denied = any(
             record.body.get("allow") is False for record in turn.commits if record.kind == Kind.PERMIT
         )
         if self.open and (index < 0 or denied):
-            yield self.output(canon.dumps(turn.after.r4).decode(), False)
+            yield self._output(canon.dumps(turn.after.r4).decode(), False)
 
-    def tool(self, effect: Effect, turn: Turn) -> Iterator[dict[str, Any]]:
+    def _tool(self, effect: Effect, turn: Turn) -> Iterator[dict[str, Any]]:
         if not self.open:
-            yield self.call(effect.name, effect.args)
+            yield self._call(effect.name, effect.args)
         body = turn.proposal.body
         if turn.rolled_back:
-            yield self.output(canon.dumps(turn.after.r4).decode(), False)
+            yield self._output(canon.dumps(turn.after.r4).decode(), False)
         else:
-            yield self.output(self.text(body.get("out", "")))
+            yield self._output(self._text(body.get("out", "")))
 
     # ---- one item
 
-    def item(self, type_: str, **more: Any) -> dict[str, Any]:
+    def _item(self, type_: str, **more: Any) -> dict[str, Any]:
         self.count += 1
         return {"type": type_, "id": f"item_{self.count}", **more}
 
-    def message(self, role: str, text: str, whole: bool = True) -> dict[str, Any]:
+    def _message(self, role: str, text: str, whole: bool = True) -> dict[str, Any]:
         content: dict[str, Any] = {"type": "input_text", "text": text}
         if role == "assistant":
             content = {"type": "output_text", "text": text, "annotations": []}
-        return self.item("message", role=role, status=_status(whole), content=[content])
+        return self._item("message", role=role, status=_status(whole), content=[content])
 
-    def call(self, name: str, args: Any, whole: bool = True) -> dict[str, Any]:
+    def _call(self, name: str, args: Any, whole: bool = True) -> dict[str, Any]:
         self.open = f"call_{self.count + 1}"
         arguments = canon.dumps(expand(args, self.blobs)).decode()
         status = _status(whole)
-        return self.item("function_call", call_id=self.open, name=name, arguments=arguments, status=status)
+        return self._item("function_call", call_id=self.open, name=name, arguments=arguments, status=status)
 
-    def output(self, text: str, whole: bool = True) -> dict[str, Any]:
+    def _output(self, text: str, whole: bool = True) -> dict[str, Any]:
         call, self.open = self.open, ""
-        return self.item("function_call_output", call_id=call, output=text, status=_status(whole))
+        return self._item("function_call_output", call_id=call, output=text, status=_status(whole))
 
-    def text(self, value: Any) -> str:
+    def _text(self, value: Any) -> str:
         return str(expand(value, self.blobs))
 
 
