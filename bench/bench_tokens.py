@@ -51,7 +51,7 @@ def _set(name: str, runs: list[Trajectory]) -> list[dict[str, Any]]:
              shown, lossy, "%", ">= 99"),
         _row(f"{name}: peak prompt", sums.peak, measure.total(base).peak, "tokens", "< 1 of floor"),
     ]  # fmt: skip
-    for policy in ("FIFO", "SUMMARIZE"):
+    for policy in ("FIFO", "SUMMARIZE", "PRUNE_ON_CONFIRM"):
         other = figures(runs, ARMS[policy])
         made.append(_row(f"{name}, {policy}: prompt tokens saved", measure.saved(base, other), None, "%", ""))
     floor = measure.saved(base, figures(runs, ARMS["system message and goal alone"]))

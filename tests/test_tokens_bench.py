@@ -84,7 +84,7 @@ def test_our_policies_lose_no_literal_of_the_synthetic_set() -> None:
     from bench.tokens.arms import ARMS, figures
 
     for runs in synthetic.runs(count=2).values():
-        for policy in ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION"):
+        for policy in ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION", "PRUNE_ON_CONFIRM"):
             found = measure.total(figures(runs, ARMS[policy]))
             assert found.needed > 10
             assert found.shown + found.behind == found.needed

@@ -18,6 +18,7 @@ ARMS: dict[str, Arm] = {
     "FIFO": lambda run, texts: replay.ours(run, "FIFO", texts=texts),
     "SUMMARIZE": lambda run, texts: replay.ours(run, "SUMMARIZE", texts=texts),
     "FLUSH_ON_TRANSITION": lambda run, texts: replay.ours(run, "FLUSH_ON_TRANSITION", texts=texts),
+    "PRUNE_ON_CONFIRM": lambda run, texts: replay.ours(run, "PRUNE_ON_CONFIRM", texts=texts),
     "FLUSH, demonstrations pinned": lambda run, texts: replay.ours(
         run, "FLUSH_ON_TRANSITION", pinned=True, texts=texts
     ),

@@ -26,7 +26,7 @@ from spak.kernel.memory import (
     settle,
 )
 
-POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
+POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION", "PRUNE_ON_CONFIRM")
 RECORD = json.dumps(
     {
         "order": "ORD77",
@@ -65,7 +65,7 @@ def test_nothing_grows_with_the_run(policy: str, size: int, count: int) -> None:
     assert len(last.fresh) + sum(map(len, last.blocks)) < 1000
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES[:3])
 def test_the_prompt_before_is_a_prefix_unless_something_settled(policy: str) -> None:
     made = fill(300, policy, 500)
     breaks = 0
@@ -93,10 +93,36 @@ def test_what_no_prompt_has_shown_never_settles_at_a_transition() -> None:
     assert settle.transition(found, POLICIES[2]) == found
 
 
-@pytest.mark.parametrize("policy", POLICIES[:2])
+@pytest.mark.parametrize("policy", [*POLICIES[:2], POLICIES[3]])
 def test_only_flush_heeds_transitions(policy: str) -> None:
     found = memory.sent(settle.remember(Memory(), entry(1, "user", "look", RECORD), policy))
     assert settle.transition(found, policy) == found
+
+
+def test_a_confirmed_text_that_a_prompt_has_shown_is_pruned() -> None:
+    """Both halves of the condition: a prompt has shown it, and then a result was committed."""
+    found = settle.remember(Memory(), entry(1, "user", "look", RECORD), POLICIES[3])
+    found = settle.remember(found, entry(2, "user", "look", "id_2000"), POLICIES[3])
+    assert [item.ref for item in found.fresh] == [1, 2] and not found.blocks
+    found = memory.sent(found)  # its answer did not fit, so that the prompt is made once more
+    assert [item.ref for item in found.fresh] == [1, 2] and not found.blocks
+    found = settle.remember(found, entry(3, "user", "look", "id_3000"), POLICIES[3])
+    assert [item.ref for item in found.fresh] == [3] and found.sent == 0
+    assert [[item.ref for item in block] for block in found.blocks] == [[1, 2]]
+
+
+def test_what_lasts_of_a_pruned_prompt_begins_the_next_one() -> None:
+    made = fill(300, POLICIES[3], 500)
+    folds = 0
+    for one, other in pairwise(made):
+        lasting = settle.lasting(one, POLICIES[3])
+        assert lasting == (1 if one.folded else 0) + len(one.blocks) < len(texts(one))
+        if other.folded > one.folded:
+            folds += 1
+            continue
+        assert texts(other)[:lasting] == texts(one)[:lasting]
+    assert 0 < folds < 10
+    assert settle.lasting(made[-1], "FIFO") == len(texts(made[-1]))
 
 
 def test_a_literal_stands_in_one_gist_only() -> None:
@@ -130,7 +156,7 @@ def test_what_no_prompt_has_shown_stays_within_its_own_limit(policy: str) -> Non
     assert [item.ref for item in found.fresh] == [8]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES[:3])
 def test_two_texts_within_the_limit_stay_when_a_prompt_has_shown_them(policy: str) -> None:
     found = Memory()
     for ref in (1, 2):

@@ -12,9 +12,32 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
+MEMORY = "tests/kernel/test_memory.py"
+PROMPTS = "tests/runner/test_prompts.py"
 TAKING = "tests/runner/test_taking_up.py"
 
 MUTANTS = [
+    Mutant(
+        "pruning needs no prompt",
+        "kernel/memory/settle.py",
+        "memory = _settle(memory, memory.sent, policy)",
+        "memory = _settle(memory, len(memory.fresh), policy)",
+        f"{MEMORY}::test_a_confirmed_text_that_a_prompt_has_shown_is_pruned",
+    ),
+    Mutant(
+        "nothing is pruned",
+        "kernel/memory/settle.py",
+        "if policy == PRUNE:",
+        "if False:",
+        f"{MEMORY}::test_a_confirmed_text_that_a_prompt_has_shown_is_pruned",
+    ),
+    Mutant(
+        "a prompt prunes before its answer is carried out",
+        "kernel/recollect.py",
+        "return memory.sent(held)",
+        'return settle._settle(memory.sent(held), len(held.fresh), "PRUNE_ON_CONFIRM")',
+        f"{PROMPTS}::test_pruning_waits_for_an_answer_that_was_carried_out",
+    ),
     Mutant(
         "watchdog never counts",
         "kernel/route.py",

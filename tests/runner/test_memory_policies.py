@@ -41,7 +41,7 @@ AGENT Reader LEVEL 5 {
   TASK tell { GOAL "Write down what they say." TOOLS [write] }
 }
 """
-POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
+POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION", "PRUNE_ON_CONFIRM")
 PAGE = 14_500
 
 
@@ -155,6 +155,13 @@ def test_the_same_answers_make_other_prompts_under_each_policy(
     assert decided == []
 
 
+def test_confirmed_pages_are_references_in_the_prompt_after_the_one_that_showed_them(tmp_path: Path) -> None:
+    found, decided = prompts(tmp_path, "PRUNE_ON_CONFIRM")
+    names = [f"ref://{2 * n} page {PAGE}B: page_{n} last_{n:06}" for n in range(1, 5)]
+    assert found == ["", page(1), *["\n".join([*names[: n - 1], page(n)]) for n in range(2, 5)]]
+    assert decided == []
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_text_longer_than_a_record_is_shown_in_the_next_prompt(tmp_path: Path, policy: str) -> None:
     found, _ = prompts(tmp_path, policy, page_size=40_000)
@@ -173,7 +180,7 @@ def test_a_text_that_no_prompt_has_room_for_is_a_reference(tmp_path: Path, polic
 def test_a_window_for_one_page_shows_the_one_just_read(tmp_path: Path, policy: str) -> None:
     found, decided = prompts(tmp_path, policy, window=8_000)
     assert [[n for n in range(1, 5) if page(n) in text] for text in found] == [[], [1], [2], [3], [4]]
-    assert set(decided) == {"compact"} and len(decided) <= 3
+    assert set(decided) == (set() if policy == "PRUNE_ON_CONFIRM" else {"compact"}) and len(decided) <= 3
 
 
 @pytest.mark.parametrize("policy", POLICIES)

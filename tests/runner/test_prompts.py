@@ -24,7 +24,7 @@ from spak.lang.catalog import Catalog, NamedEntry
 from spak.lang.schema import violations
 from spak.ledger.files import FileLedgers
 from spak.llm.recorded import Recorded, read
-from spak.ports import Answer, Prompt
+from spak.ports import Answer, Prompt, ToolResult
 from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run
@@ -72,10 +72,11 @@ def begin(
     tokens: int = 0,
     loop: bool = False,
     declared: str = "",
+    look: Look | None = None,
 ) -> Run:
     spec = SPEC.replace("POLICY_NAME", policy).replace("TOKENS", f"tokens: {tokens}" if tokens else "")
     spec = spec.replace("success -> write", "success -> look") if loop else spec
-    tools = {"look": Look(), "write": Write(), "recall": Recall()}
+    tools = {"look": look or Look(), "write": Write(), "recall": Recall()}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     assert compile_program(parse(spec), catalog, {}).tasks
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
@@ -136,7 +137,7 @@ def test_within_a_task_a_prompt_begins_with_the_one_before(tmp_path: Path) -> No
     run.close()
 
 
-@pytest.mark.parametrize("policy", ["FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION"])
+@pytest.mark.parametrize("policy", ["FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION", "PRUNE_ON_CONFIRM"])
 def test_prompts_are_bounded_however_long_the_run(tmp_path: Path, policy: str) -> None:
     backend = Scripted(turns)
     run = begin(tmp_path, backend, policy)
@@ -146,6 +147,35 @@ def test_prompts_are_bounded_however_long_the_run(tmp_path: Path, policy: str) -
     assert max(sizes) <= memory.LIMIT + memory.NAMED + memory.GIST + 2_000  # and the fixed part
     last = "\n".join(item["text"] for item in backend.asked[-1].items)
     assert ("older texts" if policy == "FIFO" else "ref://") in last
+    whole(run)
+    run.close()
+
+
+@dataclass
+class Fragile(Look):
+    """Looks, but runs out of time where the text says so."""
+
+    def run(self, call: Any) -> Any:
+        done = super().run(call)
+        return ToolResult("timeout") if call.args["text"] == "late" else done
+
+
+def test_pruning_waits_for_an_answer_that_was_carried_out(tmp_path: Path) -> None:
+    """A misfit and a tool that is rolled back confirm nothing: what both answer to is shown again."""
+    answers = {4: "no", 6: call("look", text="late")}
+    backend = Scripted(lambda prompt, count: answers.get(count, call("look", text=f"see id_{count:05}")))
+    run = begin(tmp_path, backend, "PRUNE_ON_CONFIRM", loop=True, look=Fragile())
+    run.advance("semi_auto", 8)
+    shown = [
+        [item["text"] for item in prompt.items if item["name"][:4] == "ref."] for prompt in backend.asked
+    ]
+    full = [[text for text in texts if text.startswith("see")] for texts in shown]
+    named = [prompt.items[4 : prompt.prefix] for prompt in backend.asked]
+    see = [f"see id_{count:05}" for count in range(9)]
+    assert full == [[], [see[1]], [see[2]], [see[3]], [see[3]], [see[5]], [see[5]], [see[7]]]
+    assert [len(items) for items in named] == [0, 0, 1, 2, 2, 3, 3, 4]
+    for before, prompt in pairwise(backend.asked):
+        assert prompt.items[: before.prefix] == before.items[: before.prefix]
     whole(run)
     run.close()
 

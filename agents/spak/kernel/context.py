@@ -5,9 +5,9 @@
     changing   fired heuristics, R4, the state as facts, the question itself
 
 First what stays the same from turn to turn, so that prompt caches hit: between two prompts of a task only the
-end differs, unless the memory was flushed. No window slides. Items are data `{role, name, text}`; text may
-hold references (spak.kernel.render) that the runner resolves. Counting tokens and sending are not done here;
-`verdict` decides on a count.
+end differs, unless the memory was flushed; under PRUNE_ON_CONFIRM fresh entries become references between
+them. No window slides. Items are data `{role, name, text}`; text may hold references (spak.kernel.render)
+that the runner resolves. Counting tokens and sending are not done here; `verdict` decides on a count.
 Source: seed 000 sections 3.1 and 3.2 (ContextBuilder, Inject), seed 001 (R4 returned as tool result, R2),
 seed 004 section 8.1 (the state, not the talk).
 """
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.kernel import memory as memories
-from spak.kernel.memory import Memory
+from spak.kernel.memory import Memory, settle
 from spak.kernel.render import goal, render
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -52,15 +52,19 @@ def build(rules: Rules, state: State, task: Task, step: Step, memory: Memory) ->
         _fixed(rules, state, task, step),
         memory if step.kind == "plan" else Memory(),
         _changing(rules, state, task, step),
+        rules.program.memory,
     )
 
 
 def assemble(
-    fixed: Sequence[Mapping[str, Any]], memory: Memory, changing: Sequence[Mapping[str, Any]]
+    fixed: Sequence[Mapping[str, Any]],
+    memory: Memory,
+    changing: Sequence[Mapping[str, Any]],
+    policy: str = "",
 ) -> Built:
-    """The three parts in their order."""
-    stable = (*fixed, *memories.shown(memory))
-    return Built((*stable, *changing), len(stable))
+    """The three parts in their order; the policy of the memory says how much of it lasts."""
+    lasting = len(fixed) + settle.lasting(memory, policy)
+    return Built((*fixed, *memories.shown(memory), *changing), lasting)
 
 
 def verdict(count: int, room: int | None, memory: Memory) -> Verdict:

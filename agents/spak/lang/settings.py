@@ -52,7 +52,7 @@ def _choice(*words: str) -> dict[str, Any]:
 
 
 _TEXT = {"type": "string"}
-MEMORIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
+MEMORIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION", "PRUNE_ON_CONFIRM")
 SANDBOXES = ("RESTRICTED", "DOCKER", "GVISOR")
 MODES = ("stepwise", "semi_auto", "full_auto")
 APPROVALS = ("deny", "ask")

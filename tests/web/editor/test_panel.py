@@ -82,6 +82,7 @@ def test_choices_are_those_of_the_catalog_and_the_schemas() -> None:
         "FIFO",
         "SUMMARIZE",
         "FLUSH_ON_TRANSITION",
+        "PRUNE_ON_CONFIRM",
     ]
     assert {"tool.run", "llm.query"} <= {item["value"] for item in panel(SPEC, "work")["kinds"]}
 

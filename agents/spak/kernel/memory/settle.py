@@ -5,13 +5,19 @@
                           and last lines
     FLUSH_ON_TRANSITION   at a change of task everything leaves, and past the limit the oldest; a reference
                           with a gist is left
+    PRUNE_ON_CONFIRM      what a prompt has shown leaves once the answer to that prompt led to a
+                          committed result; a reference with a gist is left
 
 Under every policy a text stays in full until a prompt has shown it, unless what no prompt has shown passes
 a limit of its own, or the model's window has no room for it (`compact`). Past the limit the older half leaves
 at once, so that the beginning of prompts changes rarely. A block of references is added after those before it
 and never edited, until all references pass their limit and the older half of them folds into one line.
 
-Pure functions.
+Only committed results become entries (spak.kernel.answer), so PRUNE_ON_CONFIRM has nothing to ask of a
+transaction: an answer that did not fit, or whose tool was rolled back, remembers nothing, and its prompt is
+sent again with the same texts.
+
+Pure functions. Source: seed 001 (tool messages pruned after the log confirms), ADR 0026 and ADR 0132.
 """
 
 from __future__ import annotations
@@ -21,8 +27,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, takewhile
 
-from spak.kernel.memory import LIMIT, NAMED, UNSEEN, Entry, Memory, Reference, head, lines
+from spak.kernel.memory import LIMIT, NAMED, UNSEEN, Entry, Memory, Reference, head, lines, shown
 
+PRUNE = "PRUNE_ON_CONFIRM"
 EDGE = 2
 """First and last lines of a text that a summary shows."""
 WIDTH = 160
@@ -30,7 +37,10 @@ WIDTH = 160
 
 
 def remember(memory: Memory, item: Entry, policy: str, limit: int = LIMIT, unseen: int = UNSEEN) -> Memory:
-    """The memory with one more entry; past the limit the older half of what prompts have shown settles."""
+    """The memory with one more entry; past the limit the older half of what prompts have shown settles, and
+    under PRUNE_ON_CONFIRM all of it: the new entry is the result that confirms it."""
+    if policy == PRUNE:
+        memory = _settle(memory, memory.sent, policy)
     memory = replace(memory, fresh=(*memory.fresh, item))
     lengths = [entry.length for entry in memory.fresh]
     if sum(lengths) <= limit:
@@ -45,6 +55,12 @@ def transition(memory: Memory, policy: str) -> Memory:
     if policy != "FLUSH_ON_TRANSITION" or not memory.sent:
         return memory
     return _settle(memory, memory.sent, policy)
+
+
+def lasting(memory: Memory, policy: str) -> int:
+    """How many of the items that `memory.shown` gives the next prompt has as well, if nothing is too long."""
+    settled = (1 if memory.folded else 0) + len(memory.blocks)
+    return settled if policy == PRUNE else len(shown(memory))
 
 
 def compact(memory: Memory, policy: str, excess: int) -> Memory | None:

@@ -178,6 +178,7 @@ CHOICES: Mapping[str, str] = {
     "FIFO": "Memory drops its oldest entries first.",
     "SUMMARIZE": "Memory sums its old entries up.",
     "FLUSH_ON_TRANSITION": "Memory is emptied at every transition.",
+    "PRUNE_ON_CONFIRM": "A text becomes a reference once a prompt has shown it and the answer was carried out.",
     "RESTRICTED": "At least the restricted launcher (bubblewrap).",
     "DOCKER": "At least a hardened container.",
     "GVISOR": "At least a container with a kernel of its own.",
