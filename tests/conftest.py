@@ -20,6 +20,7 @@ import pytest
 from hypothesis import Phase, settings
 
 import database_kit
+import fault_points
 import process_kit
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -57,7 +58,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> list[pytest.Item] 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for kit in (process_kit, database_kit):
+    for kit in (process_kit, database_kit, fault_points):
         if not config.pluginmanager.has_plugin(kit.__name__):
             config.pluginmanager.register(kit, kit.__name__)
 

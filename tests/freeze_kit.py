@@ -167,8 +167,9 @@ def servers(database: str) -> Iterator[dict[str, str]]:
         yield {"SPAK_WEB_DATABASE_URL": address, "SPAK_WEB_DATABASE_IDLE_S": "2"}
 
 
-def freezes(database: str, folder: Path) -> None:
+def freezes(database: str, folder: Path) -> int:
     """FREEZES on a database, half of them with either storage of blobs: none changes what another worker did.
+    Gives how many there were.
 
     First at each point once: both storages have the same ones. Then at random, with `database` half of them
     on two hosts that share nothing else.
@@ -201,6 +202,7 @@ def freezes(database: str, folder: Path) -> None:
     assert not wrong, "\n".join(map(str, wrong))
     for done in reached.values():
         assert set(done) == set(points)
+    return sum(map(len, reached.values()))
 
 
 def _any(chance: random.Random, points: list[Any], storage: str) -> tuple[int, bool, Any, Any]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fault_points import FaultPoints
 from spak import canon
 from spak.apply_run.bring import Change, bring, opened, plan, recover, undo
 from spak.apply_run.journal import Journal
@@ -154,7 +155,8 @@ def test_each_case_of_three_sides(base: Side, wanted: Side, found: Side, left: S
         assert joined(base, wanted, found) == left
 
 
-def test_it_is_whole_or_not_at_all_wherever_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.faults
+def test_it_is_whole_or_not_at_all_wherever_it_is_killed(tmp_path: Path, fault_points: FaultPoints) -> None:
     """kill -9 before each call that changes the disk, in the bringing and in what recovers it."""
     calls: list[str] = []
     run, user = tmp_path / "count/run", tmp_path / "count/user"
@@ -178,6 +180,7 @@ def test_it_is_whole_or_not_at_all_wherever_it_is_killed(tmp_path: Path) -> None
         with both(run, user) as (journal, folder):
             assert journal.under_way() is None
             assert len(journal.standing()) == (held(user) == whole)
+        fault_points["killed"] += 1
 
 
 def _hook(at: int):  # type: ignore[no-untyped-def]
@@ -221,7 +224,8 @@ def _recovered(run: Path, user: Path, killed_at: int | None) -> None:
         return
 
 
-def test_a_failing_disk_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.faults
+def test_a_failing_disk_leaves_the_folder_as_it_was(tmp_path: Path, fault_points: FaultPoints) -> None:
     calls: list[str] = []
     run, user = tmp_path / "count/run", tmp_path / "count/user"
     run.mkdir(parents=True)
@@ -250,6 +254,7 @@ def test_a_failing_disk_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
             assert caught.value.code == "workspace.full"
             assert journal.standing() == []
         assert held(user) == before, (at, calls[at])
+        fault_points["disk full"] += 1
 
 
 def test_what_was_edited_after_a_kill_is_left_and_the_rest_taken_back(places: tuple[Path, Path]) -> None:

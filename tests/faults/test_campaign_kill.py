@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from bench.planted import work
+from fault_points import FaultPoints
 from spak import config
 from spak.errors import SuiteError
 from spak.evolve.campaigns import Campaign, Judging, Pair, Plan, advance, verify
@@ -62,7 +63,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int, *, after: bool) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_campaign_that_is_killed_at_any_record_ends_as_an_unbroken_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool, fault_points: FaultPoints
 ) -> None:
     judging = Judging(CATALOG, (), pair)
     whole = Campaign.create(tmp_path, "whole", PLAN)
@@ -86,6 +87,7 @@ def test_a_campaign_that_is_killed_at_any_record_ends_as_an_unbroken_one(
             (item.verdict, item.pairs, item.stages) for item in whole.tested
         ]
         assert verify(again, CATALOG) == []
+        fault_points["killed"] += 1
     assert at > 15, "candidates, stages, pairs, verdicts and the stop were each cut off"
 
 

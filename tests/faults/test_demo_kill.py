@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from cli_kit import EXAMPLES
+from fault_points import FaultPoints
 from spak import canon, config
 from spak.kernel.replay import replay
 from spak.lang import parse
@@ -131,7 +132,7 @@ def _reopen(folder: Path, host: Host) -> Run:
 @pytest.mark.sandbox
 @pytest.mark.timeout(1500)  # a tuned kernel is compiled and measured after each kill
 def test_kill_at_every_record_of_the_shortened_demo(
-    recorded: tuple[Path, Host, int, str], tmp_path: Path
+    recorded: tuple[Path, Host, int, str], tmp_path: Path, fault_points: FaultPoints
 ) -> None:
     spec, host, count, summary = recorded
     text = spec.read_text(encoding="utf-8")
@@ -154,6 +155,7 @@ def test_kill_at_every_record_of_the_shortened_demo(
         assert run.workspace.snapshot() == run.state.r3, at
         assert replay(record for record, _ in run.ledger.read()).difference is None, at
         run.close()
+        fault_points["killed"] += 1
 
 
 def _dies_at(at: int) -> Any:

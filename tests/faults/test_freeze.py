@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fault_points import FaultPoints
 from freeze_kit import (
     COMMITTING,
     CONFIRMED,
@@ -54,7 +55,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("hosts", [1, 2], ids=["one host", "two hosts"])
 @pytest.mark.parametrize(("point", "after", "nth"), [one[:3] for one in SHORT], ids=[one[3] for one in SHORT])
 def test_a_worker_that_wakes_too_late_does_nothing(
-    site: Freezer, point: str, after: bool, nth: int, hosts: int
+    site: Freezer, point: str, after: bool, nth: int, hosts: int, fault_points: FaultPoints
 ) -> None:
     """On two hosts each has its own network, name and process ids. With `files` they share the data folder,
     and the one that was stopped is woken in the middle of the other's work; else each sees its own alone."""
@@ -65,10 +66,14 @@ def test_a_worker_that_wakes_too_late_does_nothing(
     found = site(point, after, nth, apart=apart, second=second, namespaces=hosts == 2)
     assert found["reached"] and not found["wrong"], f"{found}\n{site.said}"
     assert not found["changed"] or (apart and (point, after) in CONFIRMED), found
+    fault_points["frozen"] += 1
 
 
 @pytest.mark.parametrize(("point", "after"), UNDOING + COMMITTING)
-def test_a_worker_stopped_in_an_undo_or_at_a_commit(site: Freezer, point: str, after: bool) -> None:
+def test_a_worker_stopped_in_an_undo_or_at_a_commit(
+    site: Freezer, point: str, after: bool, fault_points: FaultPoints
+) -> None:
     """One commit, and nothing left of the step that is undone, whoever did it."""
     found = site(point, after, spec="commits", second=None)
     assert found["reached"] and not found["wrong"] and not found["changed"], found
+    fault_points["frozen"] += 1

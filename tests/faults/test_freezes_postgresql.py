@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from fault_points import FaultPoints
 from freeze_kit import freezes
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(6000)]
 
 
-def test_five_hundred_freezes(tmp_path: Path) -> None:
-    freezes("postgresql", tmp_path)
+def test_five_hundred_freezes(tmp_path: Path, fault_points: FaultPoints) -> None:
+    fault_points["frozen"] += freezes("postgresql", tmp_path)

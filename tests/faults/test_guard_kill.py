@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import Done, forked
+from fault_points import FaultPoints
 from guard_kit import AGENT, Model, left_of
 from mcp_kit import pin
 from process_kit import until
@@ -64,7 +65,7 @@ def records(tmp_path: Path) -> int:
     return len((project / ".spak/runs" / name / "trace.jsonl").read_bytes().splitlines())
 
 
-def walk(tmp_path: Path, counts: Sequence[int]) -> None:
+def walk(tmp_path: Path, counts: Sequence[int], points: FaultPoints) -> None:
     for count in counts:
         project = placed(tmp_path / f"p{count}")
         with Model(STEPS).serving() as model:
@@ -89,17 +90,18 @@ def walk(tmp_path: Path, counts: Sequence[int]) -> None:
                 assert "-rwx" in model.said(1) and "deep/er\n" in model.said(1), count
         for verb in (("ledger", "verify"), ("replay",)):
             assert forked(project, (*verb, name)).code == 0, (count, verb)
+        points["killed"] += 1
 
 
-def test_a_killed_guard_takes_its_agent_along_and_goes_on(tmp_path: Path) -> None:
+def test_a_killed_guard_takes_its_agent_along_and_goes_on(tmp_path: Path, fault_points: FaultPoints) -> None:
     """During a request to the model, a turn's changes, a call of a tool of ours."""
-    walk(tmp_path, (5, 13, 18, 27, ENDED))
+    walk(tmp_path, (5, 13, 18, 27, ENDED), fault_points)
 
 
 @pytest.mark.faults
 @pytest.mark.slow
-def test_the_same_after_every_record(tmp_path: Path) -> None:
-    walk(tmp_path, range(1, records(tmp_path)))
+def test_the_same_after_every_record(tmp_path: Path, fault_points: FaultPoints) -> None:
+    walk(tmp_path, range(1, records(tmp_path)), fault_points)
 
 
 def test_a_call_of_an_mcp_server_that_was_under_way_is_not_made_again(tmp_path: Path) -> None:

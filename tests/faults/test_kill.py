@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fault_points import FaultPoints
 from host_kit import TUNING, reopen, start
 from spak.kernel.replay import replay
 from spak.ledger.verify import verify
@@ -61,7 +62,7 @@ def kill_at(run: Run, count: int, *, flushed: bool) -> None:
 
 
 @pytest.mark.parametrize("flushed", [False, True], ids=["before_the_flush", "after_the_flush"])
-def test_kill_at_every_record(tmp_path: Path, flushed: bool) -> None:
+def test_kill_at_every_record(tmp_path: Path, flushed: bool, fault_points: FaultPoints) -> None:
     summary, count, root = undisturbed(tmp_path / "calm")
     assert count > 30
     killed = 0
@@ -81,10 +82,11 @@ def test_kill_at_every_record(tmp_path: Path, flushed: bool) -> None:
         assert replay(record for record, _ in run.ledger.read()).difference is None
         assert verify((line for _, line in run.ledger.read()), exported=False).ok
         run.close()
+    fault_points["killed"] += killed
     assert killed > count / 3
 
 
-def test_kill_again_and_again(tmp_path: Path) -> None:
+def test_kill_again_and_again(tmp_path: Path, fault_points: FaultPoints) -> None:
     """Every life ends after a few more records; the run still comes to its end, the same one."""
     summary, _, root = undisturbed(tmp_path / "calm")
     folder = tmp_path / "run"
@@ -99,18 +101,19 @@ def test_kill_again_and_again(tmp_path: Path) -> None:
         kill_at(run, run.ledger.count + 4, flushed=False)
         run.advance("full_auto")
 
+    lives = 1
     in_a_child(first)
-    for _ in range(200):
-        if in_a_child(again) == 0:
-            break
+    while lives < 200 and in_a_child(again) != 0:
+        lives += 1
     run = reopen(folder)
     assert run.state.summary == summary
     assert run.workspace.snapshot() == root
+    fault_points["killed"] += lives
     run.close()
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 3))
-def test_a_cut_in_the_last_records_heals(tmp_path: Path, cut: int) -> None:
+def test_a_cut_in_the_last_records_heals(tmp_path: Path, cut: int, fault_points: FaultPoints) -> None:
     """Bytes cut off the end stand for what the disk never got."""
     summary, _, _ = undisturbed(tmp_path)
     trace = tmp_path / "run-1/trace.jsonl"
@@ -119,4 +122,5 @@ def test_a_cut_in_the_last_records_heals(tmp_path: Path, cut: int) -> None:
     run = reopen(tmp_path)
     run.advance("full_auto")
     assert run.state.summary == summary
+    fault_points["cut"] += 1
     run.close()

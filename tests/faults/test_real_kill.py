@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli_kit import spak
+from fault_points import FaultPoints
 from process_kit import start, until
 from tuner_kit import shortened
 
@@ -30,7 +31,9 @@ def children_of(marker: str) -> list[str]:
 
 
 @pytest.mark.sandbox
-def test_the_records_before_each_kill_stay_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_the_records_before_each_kill_stay_and_the_run_goes_on(
+    tmp_path: Path, fault_points: FaultPoints
+) -> None:
     """Killed near its beginning, and resumed, killed while it measures, and resumed, and once more."""
     spec, whole, verb = shortened(tmp_path, 4), b"", ["run", "attention_tuner.spak", "--seed", "3"]
     assert spec.name == verb[1]
@@ -52,6 +55,7 @@ def test_the_records_before_each_kill_stay_and_the_run_goes_on(tmp_path: Path) -
         until(lambda: children_of(str(tmp_path)) == [])
         before = trace.read_bytes()
         assert before.startswith(whole)
+        fault_points["killed"] += 1
         whole, verb = before[: before.rfind(b"\n") + 1], ["resume", "latest"]
     code, seen = spak(tmp_path, "resume", "latest", "--json")
     assert (code, seen["state"]) == (0, "succeeded") or seen["task"] == "finalize", (

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from fault_points import FaultPoints
 from folders_kit import spec as folder_spec
 from platform_kit import PASSWORD
 from process_kit import WAIT_S
@@ -136,7 +137,7 @@ class Watcher(threading.Thread):
                 time.sleep(0.2)
 
 
-def test_thirty_kills(tmp_path: Path) -> None:
+def test_thirty_kills(tmp_path: Path, fault_points: FaultPoints) -> None:
     """Of the worker and of the web part, at random moments; the web part not so often that all of it ends."""
     chance = random.Random(int(os.environ.get("SPAK_FAULTS_SEED", "7")))
     with stopped_at_last(Platform(tmp_path / "data")) as platform:
@@ -174,6 +175,7 @@ def test_thirty_kills(tmp_path: Path) -> None:
         print(f"{watcher.looks} looks, a dead run read running for {watcher.false_s:.1f} s at the most")
         assert watcher.seqs == list(range(platform.count))
         assert watcher.false_s < SHOWN_S and watcher.looks > 100 and not watcher.failed
+        fault_points["killed"] += KILLS
 
 
 # ---- disks

@@ -19,6 +19,7 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
+from fault_points import FaultPoints
 from process_kit import WAIT_S
 from runs_kit import tables
 from spak.kernel.replay import replay
@@ -127,7 +128,7 @@ def dies(key: str) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before_the_commit", "after_the_commit"])
-def test_a_worker_killed_at_every_commit(spec: Spec, before: bool) -> None:
+def test_a_worker_killed_at_every_commit(spec: Spec, before: bool, fault_points: FaultPoints) -> None:
     calm = new(spec)
     execute.advance(calm.key)
     summary = checked(calm.key).summary["summary_hash"]
@@ -139,15 +140,17 @@ def test_a_worker_killed_at_every_commit(spec: Spec, before: bool) -> None:
         assert checked(run.key).summary["summary_hash"] == summary, commit
         if not was_killed:
             break
+        fault_points["killed"] += 1
     assert 5 < commit < 59
 
 
-def test_a_run_that_is_killed_again_and_again_comes_to_its_end(spec: Spec) -> None:
+def test_a_run_that_is_killed_again_and_again_comes_to_its_end(spec: Spec, fault_points: FaultPoints) -> None:
     run = new(spec)
     for _ in range(60):
         if killed_at(run.key, 3, before=False) != signal.SIGKILL:
             break
         dies(run.key)
+        fault_points["killed"] += 1
     assert execute.advance(run.key) is False
     checked(run.key)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from fault_points import FaultPoints
 from process_kit import WAIT_S, start
 from spak import canon
 from spak.errors import LedgerError
@@ -211,8 +212,11 @@ class TestDurability:
             tracemalloc.stop()
         assert peak < 300_000 < trace(ledgers).stat().st_size
 
+    @pytest.mark.faults
     @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1])
-    def test_kill_9_of_a_writer(self, ledgers: FileLedgers, seconds: float) -> None:
+    def test_kill_9_of_a_writer(
+        self, ledgers: FileLedgers, seconds: float, fault_points: FaultPoints
+    ) -> None:
         child = multiprocessing.get_context("fork").Process(target=_write_for_ever, args=(ledgers,))
         child.start()
         while not ledgers.runs():
@@ -225,6 +229,7 @@ class TestDurability:
             assert [record.seq for record, _ in ledger.read()] == list(range(ledger.count))
             ledger.append([act(0)])
         assert verify(lines_of(ledgers), exported=False).problems == ()
+        fault_points["killed"] += 1
 
     def test_a_create_that_is_stopped_leaves_no_run(
         self, ledgers: FileLedgers, monkeypatch: pytest.MonkeyPatch

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from fault_points import FaultPoints
 from spak.errors import RunError
 from spak.workspace import Workspace
 from workspace.trees import Print, fingerprint, plant
+
+pytestmark = pytest.mark.faults
 
 
 class Stopped(BaseException):
@@ -101,7 +104,7 @@ def _check(story: Story, store: Path, why: object) -> None:
     assert space.rollback() == []
 
 
-def test_stopped_at_every_call(tmp_path: Path) -> None:
+def test_stopped_at_every_call(tmp_path: Path, fault_points: FaultPoints) -> None:
     calls = _length(tmp_path / "dry")
     assert calls > 25
     for at in range(1, calls + 1):
@@ -112,9 +115,10 @@ def test_stopped_at_every_call(tmp_path: Path) -> None:
             story.play(Workspace(story.folder, place / "store", before=hook))
         _check(story, place / "store", (at, hook.calls[-1]))
         shutil.rmtree(place)
+        fault_points["stopped"] += 1
 
 
-def test_stopped_at_every_call_of_the_recovery_too(tmp_path: Path) -> None:
+def test_stopped_at_every_call_of_the_recovery_too(tmp_path: Path, fault_points: FaultPoints) -> None:
     def half_done(place: Path) -> Story:
         story = _story(place)
         space = Workspace(story.folder, place / "store")
@@ -136,9 +140,10 @@ def test_stopped_at_every_call_of_the_recovery_too(tmp_path: Path) -> None:
             Workspace(story.folder, place / "store", before=hook).recover("e1", "")
         _check(story, place / "store", (at, hook.calls[-1]))
         shutil.rmtree(place)
+        fault_points["stopped"] += 1
 
 
-def test_killed_for_real(tmp_path: Path) -> None:
+def test_killed_for_real(tmp_path: Path, fault_points: FaultPoints) -> None:
     calls = _length(tmp_path / "dry")
     for at in range(1, calls + 1, 5):
         place = tmp_path / str(at)
@@ -167,9 +172,10 @@ def test_killed_for_real(tmp_path: Path) -> None:
             _edit(reference.folder, b"1")
             story.expected, story.pending = [fingerprint(reference.folder)], "e2"
         _check(story, place / "store", at)
+        fault_points["killed"] += 1
 
 
-def test_a_full_disk_at_every_call_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_at_every_call_loses_nothing(tmp_path: Path, fault_points: FaultPoints) -> None:
     """Each call once fails for want of space; the step can still be undone when there is some again."""
     calls = _length(tmp_path / "dry")
     for at in range(1, calls + 1):
@@ -186,6 +192,7 @@ def test_a_full_disk_at_every_call_loses_nothing(tmp_path: Path) -> None:
             assert not list(story.folder.rglob(".spak-*"))
         _check(story, place / "store", (at, hook.calls[-1]))
         shutil.rmtree(place)
+        fault_points["disk full"] += 1
 
 
 def test_a_mutant_that_forgets_the_effects_name_is_found(tmp_path: Path) -> None:

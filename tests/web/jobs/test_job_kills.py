@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from fault_points import FaultPoints
 from job_kinds_kit import MADE, Work
 from jobs_kit import swept
 from runs_kit import tables
@@ -73,7 +74,9 @@ def lease_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: real() + timedelta(seconds=leases.LEASE_S + 1))
 
 
-def test_killed_in_its_write(kind: str, one: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_in_its_write(
+    kind: str, one: Work, monkeypatch: pytest.MonkeyPatch, fault_points: FaultPoints
+) -> None:
     child = worker(kind, one.key, lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     work.do(kind, one.key)
@@ -83,9 +86,12 @@ def test_killed_in_its_write(kind: str, one: Work, monkeypatch: pytest.MonkeyPat
     work.do(kind, one.key)
     row = Job.objects.get(kind=kind)
     assert (one.done(), row.holder, row.fence) == (1, "", 2)
+    fault_points["killed"] += 1
 
 
-def test_stopped_past_its_lease(kind: str, one: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_past_its_lease(
+    kind: str, one: Work, monkeypatch: pytest.MonkeyPatch, fault_points: FaultPoints
+) -> None:
     """Right before its writes: SQLite lets nobody else write while a process is stopped in one."""
 
     def stop() -> None:
@@ -112,6 +118,7 @@ def test_stopped_past_its_lease(kind: str, one: Work, monkeypatch: pytest.Monkey
     assert os.WEXITSTATUS(status) == 0, "it has lost the job, which is no error"
     row = Job.objects.get(kind=kind)
     assert (one.done(), row.holder, row.error, row.fence) == (1, "", "", 2)
+    fault_points["frozen"] += 1
 
 
 def test_several_at_once(kind: str, one: Work) -> None:

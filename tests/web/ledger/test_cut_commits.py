@@ -14,6 +14,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from fault_points import FaultPoints
 from ledger_contract import act, genesis
 from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
@@ -25,7 +26,7 @@ from spakweb.store.ledger import writer_sql as sql
 from spakweb.store.ledger.store import DatabaseLedger, DatabaseLedgers
 from spakweb.store.runs.models import Run, RunRecord, State
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 Cut = Callable[[bool], None]
 
@@ -61,7 +62,7 @@ def records() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("carried_out", [True, False])
 def test_records_are_there_once_wherever_their_commit_was_cut(
-    team: Team, cut: Cut, carried_out: bool
+    team: Team, cut: Cut, carried_out: bool, fault_points: FaultPoints
 ) -> None:
     mine = ledger(team)
     batch, _ = mine._next([act(1), act(2)])
@@ -76,11 +77,12 @@ def test_records_are_there_once_wherever_their_commit_was_cut(
     mine.append([act(3)])
     mine.close()
     assert Run.objects.get().count == 4
+    fault_points["cut"] += 1
 
 
 @pytest.mark.parametrize("taken", [False, True], ids=["written by another", "taken by another"])
 def test_a_lease_that_another_took_while_the_connection_was_cut_is_lost(
-    team: Team, cut: Cut, monkeypatch: pytest.MonkeyPatch, taken: bool
+    team: Team, cut: Cut, monkeypatch: pytest.MonkeyPatch, taken: bool, fault_points: FaultPoints
 ) -> None:
     """Though the records are there: the other runner goes on behind them."""
     mine = ledger(team)
@@ -101,12 +103,13 @@ def test_a_lease_that_another_took_while_the_connection_was_cut_is_lost(
     with pytest.raises(LedgerError):
         mine.append([act(2)])
         mine.close()
+    fault_points["cut"] += 1
 
 
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize("row", ["made", "there"])
 def test_a_run_begins_once_wherever_its_commit_was_cut(
-    team: Team, cut: Cut, carried_out: bool, row: str
+    team: Team, cut: Cut, carried_out: bool, row: str, fault_points: FaultPoints
 ) -> None:
     if row == "there":
         Run.objects.create(team=team, key="r1", name="r1")
@@ -117,9 +120,12 @@ def test_a_run_begins_once_wherever_its_commit_was_cut(
         assert (found.holder, store.leases.held()) == (store.leases.process, ["r1"])
         made.append([act(1)])
     assert records() == [("r1", 0), ("r1", 1)]
+    fault_points["cut"] += 1
 
 
-def test_who_did_not_get_a_lease_does_not_get_it_by_a_cut(team: Team, cut: Cut) -> None:
+def test_who_did_not_get_a_lease_does_not_get_it_by_a_cut(
+    team: Team, cut: Cut, fault_points: FaultPoints
+) -> None:
     """Both begin with the same record under the same fence: the head is no evidence of whose it is."""
     Run.objects.create(team=team, key="r1", name="r1")
     ours = [DatabaseLedger(Run.objects.get(), writable=True) for _ in range(2)]
@@ -132,6 +138,7 @@ def test_who_did_not_get_a_lease_does_not_get_it_by_a_cut(team: Team, cut: Cut) 
     cut(True)
     assert writing.writer._committed(batches)[0] == {batches[1]}
     assert records() == [("r1", 0)]
+    fault_points["cut"] += 1
 
 
 @pytest.mark.skipif(
