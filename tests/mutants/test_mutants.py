@@ -12,6 +12,7 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
+LOW = "tests/kernel/test_budget_low.py"
 MEMORY = "tests/kernel/test_memory.py"
 PROMPTS = "tests/runner/test_prompts.py"
 TAKING = "tests/runner/test_taking_up.py"
@@ -23,6 +24,20 @@ MUTANTS = [
         "memory = _settle(memory, memory.sent, policy)",
         "memory = _settle(memory, len(memory.fresh), policy)",
         f"{MEMORY}::test_a_confirmed_text_that_a_prompt_has_shown_is_pruned",
+    ),
+    Mutant(
+        "low budgets are given at every turn",
+        "kernel/budget/__init__.py",
+        "if low == r7.low:",
+        "if not low:",
+        f"{LOW}::test_it_is_given_once_for_a_crossing",
+    ),
+    Mutant(
+        "an edge does not use the signal up",
+        "kernel/route.py",
+        "turn.state = budget.taken(turn.state, budget.EDGE)",
+        "pass",
+        f"{LOW}::test_it_is_given_once_for_a_crossing",
     ),
     Mutant(
         "nothing is pruned",

@@ -2,7 +2,7 @@
 
 Takes the `side` of a record (JSON that an untrusted host may have written); gives a Cost, and Costs add up.
 The budgets of a run, `spak show`, the findings and every page count by it, so that they agree. It knows no
-prices (spak.costs.prices) and decides nothing: who compares a sum with a budget is spak.kernel.turn.
+prices (spak.costs.prices) and decides nothing: who compares a sum with a budget is spak.kernel.budget.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from spak.datalog.externals import Request
 from spak.datalog.session import Session
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import UserError
-from spak.kernel import context, fit, heuristics, recollect, render
+from spak.kernel import budget, context, fit, heuristics, recollect, render
 from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
 from spak.kernel.memory import Memory, length
 from spak.kernel.observed import Facts, Malformed, Observed, merged
@@ -85,7 +85,7 @@ def enter_task(turn: Turn, name: str) -> Move:
 def enter_step(turn: Turn, task: Task, step: Step) -> Move:
     """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
     turn.go_to(task.name, step.id)
-    spent = turn.exhausted()
+    spent = budget.exhausted(turn.rules, turn.state)
     if spent:
         turn.refuse(*spent)
         return None
@@ -445,7 +445,7 @@ def counted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[s
     size = recollect.Size.of(body, turn.state.r2, program.budgets.tokens)
     verdict = context.verdict(size.tokens, size.room, held)
     bound = fit.count(body, "cost")
-    dear = turn.unaffordable(bound) if bound and verdict == "send" else None
+    dear = budget.unaffordable(turn.rules, turn.state, bound) if bound and verdict == "send" else None
     verdict = "refuse" if dear else verdict
     turn.commit(Kind.CONTEXT, {"act": verdict, "prompt": pending.args["prompt"], "tokens": size.tokens})
     if verdict == "send":

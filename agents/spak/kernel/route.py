@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spak import canon
-from spak.kernel import executive, fit, watchdog
+from spak.kernel import budget, executive, fit, watchdog
 from spak.kernel.state import Effect
 from spak.kernel.turn import EnterStep, EnterTask, Misfit, Move, Turn
 from spak.program import Step, Task
@@ -43,7 +43,8 @@ def next_step(turn: Turn, task: Task, step: Step, route: Mapping[str, Any]) -> M
 
 
 def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | None = None) -> Move:
-    """Refine: the signal goes along the task's edge, or the run ends. Source: seed 000 section 3.2."""
+    """Refine: the signal goes along the task's edge, or the run ends; a task with an edge for `budget_low`
+    takes that one instead when it is due, which costs no retry. Source: seed 000 section 3.2."""
     task = turn.task
     failing = signal in executive.FAILING
     body = {**(route or {}), "signal": signal}
@@ -54,9 +55,13 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
         if refused:
             return None
     else:
-        target = task.edges.get(signal)
+        low = budget.EDGE in turn.state.r7.low_due and budget.LOW in task.edges
+        target = task.edges.get(budget.LOW if low else signal)
         if target is not None:
             body["to"] = f"{target}/"
+        if low:
+            body["by"] = budget.LOW
+            turn.state = budget.taken(turn.state, budget.EDGE)
         turn.commit(Kind.ROUTE, body)
     r7 = turn.state.r7
     if failing:
@@ -64,10 +69,11 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
     elif r7.fails or r7.fired or r7.due:
         turn.executive(fails=0, fired=(), due=())
     if target is not None:
-        if failing and r7.retries <= 0:
+        costs = failing and body.get("by") != budget.LOW
+        if costs and r7.retries <= 0:
             turn.refuse("budget.retries", f"RETRIES {task.retries + 3} in TASK {task.name}")
             return None
-        if failing:
+        if costs:
             turn.executive(retries=r7.retries - 1)
         return EnterTask(target)
     if task.terminal and not failing:

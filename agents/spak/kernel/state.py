@@ -146,6 +146,10 @@ class Executive:
     """The GOAL of the current task with its variables filled in, where it reads any."""
     history: History = field(default=History())
     """What the policy's folds keep of the run (spak.policy.history); bounded."""
+    low: bool = False
+    """Whether the tokens have passed `low_percent` of their budget."""
+    low_due: tuple[str, ...] = ()
+    """Where `budget_low` is still to be taken (spak.kernel.budget)."""
     put_off: tuple[tuple[str, str], ...] = ()
     """Permits that asked for an approval and were denied before a person answered, each with the hash of its
     action (spak.policy.approval); the newest PUT_OFF."""

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spak.costs import cost_of
-from spak.kernel import fit, render
+from spak.kernel import budget, fit, render
 from spak.kernel.gate import Judged
 from spak.kernel.memory import Memory
 from spak.kernel.rules import Rules
@@ -165,6 +165,8 @@ class Turn:
                 r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
                 r2=self.state.r2 + cost.tokens,
             )
+        if cost.tokens:
+            self.state = budget.noticed(self.rules, self.state)
 
     def go_to(self, task: str, step: str) -> None:
         """Set the program counter; nothing is pending there yet."""
@@ -175,23 +177,6 @@ class Turn:
     def arguments(self, step: Step) -> dict[str, Any]:
         """A step's arguments with their variables filled in. Raises: render.Unbound, render.BadCommand."""
         return {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
-
-    def exhausted(self) -> tuple[str, str] | None:
-        """The code and the knob of a budget that is used up, if any is."""
-        budgets, state = self.rules.program.budgets, self.state
-        if budgets.steps and state.r1.steps >= budgets.steps:
-            return "budget.steps", f"BUDGET {{ steps: {budgets.steps * 2} }}"
-        if budgets.elapsed_ms and state.r1.elapsed_ms >= budgets.elapsed_ms:
-            return "budget.elapsed", f"BUDGET {{ elapsed_s: {budgets.elapsed_ms * 2 // 1000} }}"
-        if budgets.tokens and state.r2 >= budgets.tokens:
-            return "budget.tokens", f"BUDGET {{ tokens: {budgets.tokens * 2} }}"
-        return self.unaffordable(0)
-
-    def unaffordable(self, bound: int) -> tuple[str, str] | None:
-        """The same of money, with so many nano-dollars more; what is used up to the last is used up."""
-        cost = self.rules.program.budgets.cost
-        after = self.state.r7.cost + max(bound, 1)
-        return ("budget.cost", f"BUDGET {{ cost: {cost * 2} }}") if cost and after > cost * 1000 else None
 
     def request(self, effect: Effect) -> None:
         """Ask the runner for an effect, which is pending from now on."""

@@ -21,6 +21,7 @@ TRIGGERS: Mapping[str, str] = {
     "timeout": "a tool or the VALIDATOR ran out of time",
     "metric_improved": "a VALIDATOR with a metric finds the candidate better than the best so far",
     "plateau": "`patience` evaluations without gain, or `evaluations` in all",
+    "budget_low": "`low_percent` of BUDGET's `tokens` are used up: once, at the next end of a task with such an edge, in place of its verdict",
 }
 """What an edge of NEXT may wait for; which of them a VALIDATOR gives is in its entry of the catalog."""
 
@@ -79,6 +80,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600, {"type": "number", "minimum": 0}),
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
     Setting("cost", "budget", "plain", "micro-dollars of models (500000 is $0.50), 0 for no limit", "cost: 500000", 0, _count(0)),
+    Setting("low_percent", "budget", "plain", "percent of `tokens` at which `budget_low` is given", "low_percent: 80", 80, {**_count(), "maximum": 99}, since="0.2"),
     Setting("watchdog", "budget", "plain", "turns with the same results in a row that end a run, 0 for no limit", "watchdog: 3", 3, _count(0)),
     Setting("window", "budget", "plain", "results and answers of the longest turn that the watchdog looks for", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks in a row on one tool that end a run", "rollbacks: 3", 3, _count()),

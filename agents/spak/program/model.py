@@ -243,6 +243,8 @@ class Budgets:
     rollbacks: int = 3
     requests: int = 0
     request_bytes: int = 0
+    low_percent: int = 80
+    """Percent of `tokens` at which `budget_low` is given."""
 
 
 @dataclass(frozen=True, slots=True)

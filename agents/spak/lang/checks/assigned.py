@@ -14,6 +14,7 @@ on depends on where the task can be left by it:
                                 question came before that is asked again instead; after the checks; after the
                                 VALIDATOR
     timeout                     before the tool that took too long; after the VALIDATOR
+    budget_low                  wherever the task can be left by another edge
 
 Before a task is what all edges into it hand on. A VALIDATOR that ends well is taken to have measured: which
 metrics it gives, and whether a device is there, is not known before the run.
@@ -128,7 +129,7 @@ class _Flow:
         exits = list(self.exits(task))
         found = {}
         for trigger, edge in task.edges.items():
-            given = [out for name, out in exits if name == trigger]
+            given = [out for name, out in exits if trigger in (name, "budget_low")]
             if given and edge.target in self.made.tasks:
                 must, may = self.all, 0
                 for out in given:

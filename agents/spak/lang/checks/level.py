@@ -15,6 +15,9 @@ from spak.lang.checks import outcome
 from spak.lang.outline import Outline, TaskPlan
 from spak.lang.task_graph import cycles
 
+NO_LOOP = ("fail", "timeout", "budget_low")
+"""Triggers whose edges may lead back below LEVEL 5: retries cost, and little is left of the tokens once."""
+
 
 def least_level(made: Outline) -> int:
     """The least LEVEL that the spec's capabilities need."""
@@ -34,7 +37,7 @@ def capabilities(made: Outline) -> Iterator[tuple[int, str, Any]]:
         entry = task.validator_entry
         if entry is not None and entry.metric and task.validator is not None:
             yield 5, f"{entry.name} measures a metric", task.validator.at
-    for names in cycles(made, lambda task, trigger: trigger not in ("fail", "timeout") and trigger[0] != "/"):
+    for names in cycles(made, lambda task, trigger: trigger not in NO_LOOP and trigger[0] != "/"):
         yield 5, f"'{names[0]}' loops", made.tasks[names[0]].node.start + 1
 
 

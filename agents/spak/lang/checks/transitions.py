@@ -17,7 +17,11 @@ from spak.lang.parser import Parsed
 from spak.lang.task_graph import cycles, reach, start_of
 
 ALWAYS = ("success", "fail", "timeout")
-"""Triggers that every task gives, whatever its validator."""
+"""Verdicts that every task gives, whatever its validator."""
+LOW = "budget_low"
+"""The trigger that every task gives besides, where BUDGET has tokens; it is no verdict."""
+
+TOKENS = "CONFIG { BUDGET { tokens: 100000 } }: it is given at 80 percent of them, or at low_percent"
 
 
 def check_transitions(made: Outline) -> None:
@@ -101,13 +105,16 @@ def _check_triggers(made: Outline, task: TaskPlan) -> None:
     entry = task.validator_entry
     if task.validator is not None and entry is None:
         return
-    given = (*ALWAYS, *(entry.triggers if entry else ()))
+    given = (*ALWAYS, *(entry.triggers if entry else ()), LOW)
     for trigger, edge in task.edges.items():
         if trigger not in given and not trigger.startswith("/"):
             who = f"validator {entry.name}" if entry else "a task without VALIDATOR"
             hint = did_you_mean(trigger, given) or f"it gives: {', '.join(dict.fromkeys(given))}"
             fix = made.report.replace(edge.start, nearest(trigger, given))
             made.report.warn("lang.dead_trigger", f"{who} never gives '{trigger}'", hint, edge.start, fix)
+        elif trigger == LOW and not made.budget.get("tokens"):
+            message = "'budget_low' is never given: BUDGET has no tokens"
+            made.report.warn("lang.dead_trigger", message, TOKENS, edge.start)
 
 
 def _check_reach(made: Outline) -> None:

@@ -7,6 +7,7 @@ parse whole, or more is wrong than can be told, it says nothing.
 from __future__ import annotations
 
 from spak.lang import ast
+from spak.lang.checks.transitions import LOW, TOKENS
 from spak.lang.near import nearest
 from spak.lang.outline import Outline
 from spak.lang.scope import Scope
@@ -75,8 +76,11 @@ def _check_heuristics(made: Outline) -> None:
             elif item.when is not None and item.when.value in GOOD:
                 hint = "it answers a fail: WHEN fail, WHEN timeout, or WHEN and the code of an error"
                 made.report.warn(code, message, hint, item.when)
+            elif item.when is not None and item.when.value == LOW:
+                if not made.budget.get("tokens"):
+                    made.report.warn(code, f"{message}: BUDGET has no tokens", TOKENS, item.when)
             elif item.when is not None and item.when.value not in FAILS:
-                near = nearest(item.when.value, FAILS)
+                near = nearest(item.when.value, (*FAILS, LOW))
                 if near:
                     fix = made.report.replace(item.when, near)
                     made.report.warn(code, message, f"did you mean '{near}'?", item.when, fix)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from spak.lang import settings
 from spak.lang.checks.steps import LAST
-from spak.lang.checks.transitions import ALWAYS
+from spak.lang.checks.transitions import ALWAYS, LOW
 from spak.lang.features import describe, words
 from spak.lang.features.place import Frame, Spot, spot
 from spak.lang.features.view import View
@@ -336,13 +336,13 @@ class _Chooser:
     def triggers(self) -> Iterator[Choice]:
         plan = self.plan()
         entry = plan.validator_entry if plan is not None else None
-        for name in dict.fromkeys((*(entry.triggers if entry is not None else ()), *ALWAYS)):
+        for name in dict.fromkeys((*(entry.triggers if entry is not None else ()), *ALWAYS, LOW)):
             about = words.TRIGGERS.get(name, "")
             yield Choice(name, "trigger", about, _later(describe.trigger, name), f"{name} -> ${{1:task}}")
 
     def when(self) -> Iterator[Choice]:
         given = {name for entry in self.catalog.validators.values() for name in entry.triggers}
-        for name in (*ALWAYS, *sorted(given - set(ALWAYS))):
+        for name in (*ALWAYS, LOW, *sorted(given - set(ALWAYS))):
             yield Choice(name, "trigger", words.TRIGGERS.get(name, ""), _later(describe.trigger, name))
 
     def checks(self) -> Iterator[Choice]:

@@ -101,6 +101,7 @@ TRIGGERS: Mapping[str, str] = {
     "timeout": "A time limit passed.",
     "metric_improved": "The measurement beats the best so far by the RULE's margin.",
     "plateau": "A metric loop has had enough: its patience or its evaluations are used up.",
+    "budget_low": "Most of BUDGET's tokens are used up (`low_percent`). It is given once, in place of the verdict.",
 }
 
 VARIABLES: Mapping[str, str] = {

@@ -43,7 +43,7 @@ stroke-linejoin:round}}
 .spak-graph .t-success{{fill:var(--g-good)}}
 .spak-graph .t-metric_improved{{fill:var(--g-calm)}}
 .spak-graph .t-fail{{fill:var(--g-bad)}}
-.spak-graph .t-timeout,.spak-graph .t-plateau{{fill:var(--g-warn)}}
+.spak-graph .t-timeout,.spak-graph .t-plateau,.spak-graph .t-budget_low{{fill:var(--g-warn)}}
 .spak-graph .to-missing .line{{stroke:var(--g-bad);stroke-dasharray:5 4}}
 .spak-graph .to-missing .tip{{fill:var(--g-bad)}}
 .spak-graph .d-same>.line{{stroke:var(--g-faint)}}
@@ -94,5 +94,5 @@ stroke-linejoin:round}}
 .spak-graph [aria-current=true]>.box{{stroke:var(--focus,var(--g-accent));stroke-width:3}}
 """
 
-TRIGGERS = frozenset({"success", "fail", "timeout", "metric_improved", "plateau"})
+TRIGGERS = frozenset({"success", "fail", "timeout", "metric_improved", "plateau", "budget_low"})
 """Triggers that have a class, and so a colour, of their own."""

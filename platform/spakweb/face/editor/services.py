@@ -265,10 +265,9 @@ def _outline(seen: Seen) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def triggers() -> list[str]:
     """The words that an edge may begin with, of all tools, validators and the kernel."""
-    from spak.lang.checks.transitions import ALWAYS
+    from spak.lang.settings import TRIGGERS
 
-    found = dict.fromkeys(("success", "fail", "timeout", "metric_improved", "plateau"))
-    found |= dict.fromkeys(ALWAYS)
+    found = dict.fromkeys(TRIGGERS)
     for entry in catalog().validators.values():
         found |= dict.fromkeys(entry.triggers)
     return list(found)

@@ -4,4 +4,4 @@ export const SETTINGS = ["approvals", "auto_steps", "backend", "budget", "config
 export const TAGGED = ["backend", "proposer", "sandbox", "validator"];
 export const FUNCTIONS = ["exit_code", "file_contains", "file_exists", "log", "metric", "range"];
 export const TYPES = ["bool", "enum", "float", "int", "string"];
-export const CONSTANTS = ["ask", "continue", "deny", "docker", "false", "fifo", "flush_on_transition", "full_auto", "gvisor", "higher", "lower", "mcp", "none", "null", "restricted", "retry", "semi_auto", "stepwise", "stop", "summarize", "true"];
+export const CONSTANTS = ["ask", "continue", "deny", "docker", "false", "fifo", "flush_on_transition", "full_auto", "gvisor", "higher", "lower", "mcp", "none", "null", "prune_on_confirm", "restricted", "retry", "semi_auto", "stepwise", "stop", "summarize", "true"];
