@@ -282,6 +282,17 @@ def test_the_tests_that_hold_a_guarantee_are_here() -> None:
     page = (ROOT / "docs" / "guarantees.md").read_text().partition("## Which tests hold it")[2]
     rows = [line for line in page.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) > 35
+    _tests_are_here(rows)
+
+
+def test_each_of_the_22_faults_names_its_tests() -> None:
+    page = (ROOT / "docs" / "faults.md").read_text()
+    rows = [line for line in page.splitlines() if re.match(r"\| \d", line)]
+    assert [int(row.split("|")[1]) for row in rows] == list(range(1, 23))
+    _tests_are_here(rows)
+
+
+def _tests_are_here(rows: list[str]) -> None:
     for row in rows:
         places = re.findall(r"`([a-z_/]+\.py)`: ((?:`test_\w+`(?:, )?)+)", row)
         assert places, row

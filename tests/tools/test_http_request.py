@@ -99,6 +99,17 @@ def test_methods_and_bodies_are_sent(server: Any, tmp_path: Path) -> None:
     assert [item[0] for item in server.seen] == ["POST", "HEAD"] and server.seen[0][3] == b"a=1"
 
 
+def test_a_request_that_changes_something_has_a_key_that_a_repetition_has_too(
+    server: Any, tmp_path: Path
+) -> None:
+    for path, more in [("/", {}), ("/", {}), ("/b", {}), ("/", {"headers": {"Idempotency-Key": "mine"}})]:
+        ask(tmp_path, server.server_port, path, method="POST", body="a=1", **more)
+    ask(tmp_path, server.server_port)
+    keys = [headers.get("idempotency-key") for _, _, headers, _ in server.seen]
+    assert keys[0] == keys[1] != keys[2] and len(keys[0]) == 43
+    assert keys[3:] == ["mine", None]
+
+
 def test_a_request_and_its_bytes_are_counted_and_one_that_was_not_sent_is_not(
     server: Any, tmp_path: Path
 ) -> None:

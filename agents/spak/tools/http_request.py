@@ -101,7 +101,7 @@ def ask(call: Call) -> ToolResult:
         raise UsageError("http_request.url", url.detail, "write https://host/path")
     if url.scheme not in ("https", "http"):
         raise UsageError("http_request.url", f"the scheme {url.scheme} is not spoken here", "use https")
-    headers = _headers(args.get("headers", {}))
+    headers = {**_key(call), **_headers(args.get("headers", {}))}
     addresses = addresses_of(call, url.host)
     limit = int(args.get("max_bytes", MAX_BYTES))
     sent = 0
@@ -140,6 +140,13 @@ def _size(request: httpx.Request) -> int:
         len(request.method) + len(request.url.raw_path) + sum(len(k) + len(v) for k, v in request.headers.raw)
     )
     return head + len(request.content)
+
+
+def _key(call: Call) -> dict[str, str]:
+    """A request that changes something has a key of idempotency: the same when the effect is done again."""
+    if call.args.get("method", "GET") not in ("POST", "PUT", "PATCH", "DELETE"):
+        return {}
+    return {"idempotency-key": canon.content_hash([call.id, call.args])}
 
 
 def _headers(given: Mapping[str, Any]) -> dict[str, str]:
