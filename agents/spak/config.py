@@ -15,6 +15,7 @@ the Host that a run uses. The only module of the library that reads the environm
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
     [tools]      files = ["tools/deploy.toml"], packages = ["dist"]    one's own, on the command line
+    [checkpoints] log = "example.com/team", to = ["/mnt/evidence"]     of all runs of the folder
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
@@ -38,6 +39,7 @@ from spak import data
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
+from spak.ledger import settings as log_settings
 from spak.llm import settings as llm_settings
 from spak.paths import SETTINGS
 from spak.policy import approval, urls
@@ -46,7 +48,7 @@ from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import SHIPPED, Host, Own, laws
 from spak.runner.faults import fault_of
-from spak.runner.secrets import Secrets
+from spak.runner.secrets import Secrets, places_of
 from spak.secrets.redact import MIN_SECRET, Redactor
 from spak.secrets.secret import Secret
 from spak.workspace import Wanted
@@ -56,7 +58,6 @@ MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
 RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}
 """What a SANDBOX setting asks for at least."""
 
-_SECRET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "llm": llm_settings.KEYS,
     "execution": {"mode": str, "steps": int},
@@ -77,6 +78,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "policy": {"law": list},
     "checks": {"sealed": str},
     "tools": {"files": list, "packages": list},
+    "checkpoints": log_settings.KEYS,
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -132,6 +134,7 @@ class Settings:
     tools: tuple[Path, ...] = ()
     packages: tuple[str, ...] = ()
     """Declarations of tools, and distributions that bring more (spak.own)."""
+    checkpoints: log_settings.Checkpoints = field(default_factory=log_settings.Checkpoints)
     law: tuple[Path, ...] = ()
     """Tables of command lines that do not ship: files, or folders of them."""
 
@@ -148,7 +151,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         if text:
             values.setdefault(table, {})[key] = _from_text(name, text, _KNOWN[table][key])
     llm = llm_settings.read(values.pop("llm", {}), folder, variables)
-    named = _named_secrets(values.pop("secrets", {}))
+    named = places_of(values.pop("secrets", {}))
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
     network = values.get("network", {})
@@ -177,6 +180,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         sealed=(folder or Path()) / values["checks"]["sealed"] if values.get("checks") else None,
         tools=tuple((folder or Path()) / item for item in _texts("tools", values.get("tools", {}), "files")),
         packages=_texts("tools", values.get("tools", {}), "packages"),
+        checkpoints=log_settings.read(values.get("checkpoints", {})),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
     )
 
@@ -481,19 +485,6 @@ def _law_files(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
             raise _bad("policy", "law", item, "give each file a name of its own")
         found.append(file)
     return tuple(found)
-
-
-def _named_secrets(table: Any) -> dict[str, Mapping[str, str]]:
-    """Raises: UsageError `usage.config`."""
-    if not isinstance(table, dict):
-        raise UsageError("usage.config", "[secrets] is not a table", 'NAME = { env = "VARIABLE" }')
-    for name, place in table.items():
-        if not _SECRET.fullmatch(name):
-            raise _bad("secrets", name, name, "names are letters, digits and _")
-        known = isinstance(place, dict) and len(place) == 1 and next(iter(place)) in ("env", "file")
-        if not known or not all(isinstance(text, str) and text for text in place.values()):
-            raise _bad("secrets", name, place, '{ env = "VARIABLE" } or { file = "/path" }')
-    return table
 
 
 def _bad(table: str, key: str, value: object, hint: str) -> UsageError:

@@ -206,6 +206,16 @@ def applied(folder: Path) -> None:
     assert shell(folder, "spak run a.spak --workspace .").returncode == 0
 
 
+def checkpointed(folder: Path) -> None:
+    """A run in a checkpoint, and the log's key in a file."""
+    applied(folder)
+    (folder / "spak.toml").write_text('[checkpoints]\nlog = "example.com/team"\nto = ["~/evidence"]\n')
+    assert shell(folder, "spak keys make").returncode == 0
+    done = shell(folder, "spak ledger checkpoint")
+    assert done.returncode == 0, done.stdout
+    (folder / "log.key").write_text(done.stdout.partition("the key to check it with: ")[2].splitlines()[0])
+
+
 def shop(folder: Path) -> None:
     """A small package with a test, whose code names a method with a type and without one."""
     files = {
@@ -242,14 +252,14 @@ def asked(folder: Path) -> None:
 
 
 GROUND: dict[str, Callable[[Path], None]] = {
-    "README.md": readme, "cli.md": edited, "evaluate.md": evaluated,
+    "README.md": readme, "checkpoints.md": checkpointed, "cli.md": edited, "evaluate.md": evaluated,
     "first-spec.md": repaired, "graph.md": drawn, "history.md": past, "policy.md": rules,
     "refused.md": refused, "repair.md": clamped, "strategies.md": asked,
     "world.md": shop,
 }  # fmt: skip
 LATER: dict[str, Callable[[Path], None]] = {
     "spak eval new.spak": suite, "spak run repair": outside, "spak show  ": applied,
-    "spak show RUN": approvals, "spak run mend.spak": begun,
+    "spak keys make     ": applied, "spak show RUN": approvals, "spak run mend.spak": begun,
 }  # fmt: skip
 """Blocks that go on from where the page is by then, by how they begin."""
 

@@ -15,7 +15,7 @@ Source: RFC 9162 sections 2.1.1 (hashes), 2.1.3 (inclusion), 2.1.4 (consistency)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 Node = Callable[[int, int], bytes]
 """The hash of the perfect subtree (level, index)."""
@@ -44,6 +44,12 @@ def completed(size: int, leaf: bytes, node: Node) -> list[bytes]:
         found.append(node_hash(node(len(found) - 1, size - 1), found[-1]))
         size >>= 1
     return found
+
+
+def position(level: int, index: int) -> int:
+    """Where subtree (level, index) is among all subtrees, in the order in which leaves complete them."""
+    leaf = ((index + 1) << level) - 1
+    return 2 * leaf - leaf.bit_count() + level
 
 
 def root(size: int, node: Node) -> bytes:
@@ -157,28 +163,24 @@ class Frontier:
 
 
 class Tree:
-    """A tree in memory: every perfect subtree of the leaves appended so far."""
+    """A tree in memory: `nodes` has every perfect subtree, in the order in which leaves completed them."""
 
-    def __init__(self, leaves: Sequence[bytes] = ()) -> None:
-        self._levels: list[list[bytes]] = []
+    def __init__(self, leaves: Iterable[bytes] = ()) -> None:
+        self.size = 0
+        self.nodes: list[bytes] = []
         for data in leaves:
             self.append(data)
 
-    @property
-    def size(self) -> int:
-        """The number of leaves."""
-        return len(self._levels[0]) if self._levels else 0
-
-    def append(self, data: bytes) -> None:
-        """Add a leaf."""
-        for level, found in enumerate(completed(self.size, leaf_hash(data), self.node)):
-            if level == len(self._levels):
-                self._levels.append([])
-            self._levels[level].append(found)
+    def append(self, data: bytes) -> list[bytes]:
+        """Add a leaf; gives the subtrees that it completes."""
+        found = completed(self.size, leaf_hash(data), self.node)
+        self.nodes += found
+        self.size += 1
+        return found
 
     def node(self, level: int, index: int) -> bytes:
         """The hash of a perfect subtree."""
-        return self._levels[level][index]
+        return self.nodes[position(level, index)]
 
 
 def _split(size: int) -> int:

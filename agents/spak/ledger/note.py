@@ -103,12 +103,17 @@ class Note:
         return Head(lines[0], int(lines[1]), root)
 
 
+def is_name(text: str) -> bool:
+    """True for what can name a log or a witness."""
+    return _NAME.match(text) is not None
+
+
 def verifier(text: str) -> Verifier:
     """The key that a verifier text names. Raises: LedgerError `ledger.key`."""
     name, _, rest = text.strip().partition("+")
     digits, _, material = rest.partition("+")
     raw = _decoded(material) or b""
-    if _NAME.match(name) and len(raw) == 33 and raw[0] in (LOG, WITNESS):
+    if is_name(name) and len(raw) == 33 and raw[0] in (LOG, WITNESS):
         key = Verifier(name, raw[0], raw[1:])
         if digits == key.id.hex():
             return key
@@ -123,7 +128,7 @@ def own_verifier(name: str, private: bytes) -> Verifier:
     """The public half of a log's key. Raises: LedgerError `ledger.key` for what cannot be a log's name."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    if not _NAME.match(name):
+    if not is_name(name):
         raise LedgerError(
             "ledger.key",
             f"{name!r} cannot name a log",

@@ -11,13 +11,28 @@ policy's to permit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from re import Match
 from typing import Any
 
-from spak.errors import RunError
+from spak.errors import RunError, UsageError
 from spak.policy.facts import SECRET_NAME, is_reference
 from spak.secrets.secret import Secret
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+def places_of(table: Any) -> dict[str, Mapping[str, str]]:
+    """Where each secret of the table `[secrets]` is. Raises: UsageError `usage.config`."""
+    hint = 'NAME = { env = "VARIABLE" } or { file = "/path" }; names are letters, digits and _'
+    if not isinstance(table, dict):
+        raise UsageError("usage.config", "[secrets] is not a table", hint)
+    for name, place in table.items():
+        known = isinstance(place, dict) and len(place) == 1 and next(iter(place)) in ("env", "file")
+        if not (_NAME.fullmatch(name) and known and all(isinstance(v, str) and v for v in place.values())):
+            raise UsageError("usage.config", f"[secrets] {name} can not be {place!r}", hint)
+    return table
 
 
 class Secrets:
