@@ -105,6 +105,7 @@ def test_what_the_law_forbids_is_taken_back_byte_for_byte_and_the_agent_learns_w
     shown = cli("show", done.json["run"], folder=shop).err
     assert f"{len(texts) + 1} answers of the model; {len(ways)} taken back\n" in shown
     assert shown.count("contained  test_cart.py: taken back (operator/law.mg:1 forbids it: ") == 5
+    assert "  R7: " not in shown, "the registers of a session are in --json"
 
 
 def test_it_reaches_its_model_and_nothing_else(cli: Cli, shop: Path) -> None:

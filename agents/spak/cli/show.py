@@ -206,7 +206,8 @@ def _print(seen: View, with_registers: bool, home: Rest | None = None, did: Sequ
     if with_registers:
         from spak import canon
 
-        for name, value in seen.registers.items():
+        registers = {} if did else seen.registers  # a session has no program of its own: --json has them
+        for name, value in registers.items():
             say(f"  {name}: {canon.dumps(value).decode()}")
         for item in seen.monitors:
             say(f"  {_monitor(item)}")
