@@ -53,6 +53,7 @@ class Kind:
     PERMIT: Final = "permit"
     INJECT: Final = "inject"
     CONTEXT: Final = "context"
+    EXTEND: Final = "extend"
     SELECT: Final = "select"
     ROUTE: Final = "route"
     END: Final = "end"

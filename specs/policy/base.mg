@@ -114,3 +114,8 @@ forbidden(Action) :- uses_path(Action, _, /refused, _).
 forbidden(Action) :- unreadable(Action, _, _).
 forbidden(Action) :- loose(Action).
 forbidden(Action) :- undeclared(Action).
+
+# Budgets while a run is under way, within extend_percent of its CONFIG: before each step what `extension` names
+# is added, and what `no_extension` names is never extended, whoever asks.
+Decl extension(Budget, By) bound [/name, /number].
+Decl no_extension(Budget) bound [/name].

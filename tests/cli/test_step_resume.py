@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -19,6 +20,67 @@ AGENT Two LEVEL 2 {
   }
 }
 """
+
+
+BOUNDED = """
+AGENT Bounded LEVEL 2 {
+  CONFIG { BUDGET { steps: 2 EXTEND } }
+  START -> go
+  TASK go {
+    step one: llm.query { role: "a" prompt_template: "First?" output_var: first }
+    step two: tool.write_file { path: "1.txt" content: "{{first}}" }
+    step three: tool.write_file { path: "2.txt" content: "{{first}}" }
+  }
+}
+"""
+
+
+# ---- extensions ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bounded(cli: Cli, tmp_path: Path) -> str:
+    """A run that waits for its first answer, with a budget of two of its three steps."""
+    (tmp_path / "bounded.spak").write_text(BOUNDED.replace("EXTEND", "extend_percent: 100"))
+    return str(cli("run", "bounded.spak", "--json").json["run"])
+
+
+def test_a_budget_is_extended_before_it_is_used_up(cli: Cli, bounded: str) -> None:
+    done = cli("step", "--extend", "steps=1", "--answer", "word", "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
+    assert cli("show", "--json").json["registers"]["R1"]["steps_left"] == 0
+    assert cli("replay", bounded, "--json").json["equal"] is True
+    lines = cli("export", bounded, "--as", "aep").out.splitlines()
+    given = [line for line in map(json.loads, lines) if line["op"] == "YIELD"]
+    assert [(line["pre"]["R1"], line["post"]["R1"]) for line in given] == [(2, 3)]
+
+
+def test_a_budget_that_is_used_up_is_not_extended(cli: Cli, bounded: str) -> None:
+    done = cli("step", "--answer", "word", "--json")
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["budget.steps"])
+    late = cli("resume", bounded, "--extend", "steps=1", "--json")
+    assert (late.code, late.error) == (1, "budget.used_up")
+    assert cli("show", "--json").json["records"] == done.json["records"]
+
+
+def test_an_extension_above_the_cap_is_refused_and_the_run_still_waits(cli: Cli, bounded: str) -> None:
+    before = cli("show", "--json").json["registers"]
+    for _ in range(2):
+        late = cli("resume", bounded, "--extend", "steps=3", "--json")
+        assert (late.code, late.error) == (1, "budget.cap")
+    assert cli("show", "--json").json["registers"] == before
+    assert cli("resume", bounded, "--extend", "steps=2", "--json").code == 4
+    assert cli("resume", bounded, "--extend", "steps=1", "--json").error == "budget.cap"
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["steps=0", "steps=-5", "steps=", "steps", "steps=2.5", "turns=3", "steps=\u0663", f"steps={'9' * 40}"],
+)
+def test_an_extension_that_makes_no_sense_is_wrong_usage(cli: Cli, bounded: str, given: str) -> None:
+    assert cli("resume", bounded, "--extend", given, "--json").code == 2
+    other = cli("resume", bounded, "--extend", "tokens=5", "--json")
+    assert (other.code, other.error) == (1, "budget.extension")
 
 
 # ---- step ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
+EXTENSIONS = "tests/kernel/test_extensions.py"
 LOW = "tests/kernel/test_budget_low.py"
 MEMORY = "tests/kernel/test_memory.py"
 PROMPTS = "tests/runner/test_prompts.py"
@@ -38,6 +39,48 @@ MUTANTS = [
         "turn.state = budget.taken(turn.state, budget.EDGE)",
         "pass",
         f"{LOW}::test_it_is_given_once_for_a_crossing",
+    ),
+    Mutant(
+        "a budget that is used up is extended",
+        "kernel/budget/extend.py",
+        "budget.spent(state)[name] >= limit",
+        "False",
+        f"{EXTENSIONS}::test_at_zero_there_is_no_rescue",
+    ),
+    Mutant(
+        "the cap is that of one extension",
+        "kernel/budget/extend.py",
+        "return max(cap - state.r7.extended.get(name, 0), 0)",
+        "return cap",
+        f"{EXTENSIONS}::test_the_cap_holds_over_the_whole_run",
+    ),
+    Mutant(
+        "extensions of less than nothing",
+        "kernel/budget/extend.py",
+        "if by <= 0:",
+        "if by == 0:",
+        f"{EXTENSIONS}::test_what_makes_no_sense_is_refused_and_changes_nothing",
+    ),
+    Mutant(
+        "the law does not narrow extensions",
+        "kernel/budget/extend.py",
+        "if found is None and name in _rows(_session(rules, state), REFUSES):",
+        "if False:",
+        f"{EXTENSIONS}::test_the_law_narrows_for_persons_and_for_itself",
+    ),
+    Mutant(
+        "a spec extends by its own rule",
+        "policy/closed_predicates.py",
+        '(("permitted", 1), 1), (("extension", 2), 1)]',
+        '(("permitted", 1), 1)]',
+        f"{EXTENSIONS}::test_a_spec_extends_nothing_by_a_rule_of_its_own",
+    ),
+    Mutant(
+        "an extension is not counted in R1",
+        "kernel/budget/__init__.py",
+        "return rules.program.budgets.extended(state.r7.extended)",
+        "return rules.program.budgets",
+        f"{EXTENSIONS}::test_a_run_goes_on_for_as_many_steps_as_were_added",
     ),
     Mutant(
         "nothing is pruned",
@@ -118,7 +161,7 @@ MUTANTS = [
     ),
     Mutant(
         "budget of n allows n+1",
-        "kernel/turn.py",
+        "kernel/budget/__init__.py",
         "state.r1.steps >= budgets.steps",
         "state.r1.steps > budgets.steps",
         f"{STEP}::test_a_budget_of_n_steps_allows_exactly_n",

@@ -124,7 +124,7 @@ def test_the_lists_are_derived_from_the_rules() -> None:
         return {key[0] for key in closed(load({"law.mg": more + rules}), ["law.mg"], level)}
 
     assert names("team") == {"trusted", "known"}
-    assert names("spec") == {"trusted", "known", "permitted", "tool", "safe", "usual"}
+    assert names("spec") == {"trusted", "known", "permitted", "tool", "safe", "usual", "extension"}
     assert names("team", 'Decl known(A) descr [open("team")].\n') == {"trusted"}
     assert "known" in names("spec", 'Decl known(A) descr [open("team")].\n')
     assert "known" not in names("spec", 'Decl known(A) descr [open("spec")].\n')

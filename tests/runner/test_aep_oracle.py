@@ -14,9 +14,17 @@ from typing import Any
 
 import pytest
 
+from host_kit import PERMITS, Look
+from law_kit import under
+from spak.errors import RunError
+from spak.lang.catalog import Catalog
 from spak.ledger.chain import is_record_line
+from spak.ledger.files import FileLedgers
 from spak.records import decode
+from spak.runner import Host, Run
+from spak.runner.genesis import genesis
 from spak.runner.views.aep import snapshots
+from spak.workspace import Workspace
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LEDGERS = sorted(GOLDEN.glob("kernel-*/*.jsonl"))
@@ -125,6 +133,35 @@ def test_the_five_kinds_are_among_them() -> None:
     good = {kind for kind, events in found.items() if events[-1]["result"]["status"] == "OK"}
     assert rolled == {"rolls back"} and used == {"uses its steps up"} and good == {"succeeds", "asks"}
     assert b'"act":"ask"' in (GOLDEN / "kernel-1/build_feature.jsonl").read_bytes()
+
+
+def test_a_run_whose_steps_were_extended_keeps_them_too(tmp_path: Path) -> None:
+    steps = "\n".join(f'step s{n}: tool.look {{ text: "{n}" }}' for n in range(9))
+    config = "CONFIG { BUDGET { steps: 4 extend_percent: 100 } }"
+    run = begun(tmp_path, f"AGENT A LEVEL 2 {{ {config} START -> t TASK t {{ {steps} }} }}")
+    with pytest.raises(RunError, match="above what may still be added"):
+        run.extend("steps", 5)
+    run.extend("steps", 2)
+    run.extend("steps", 1)
+    run.advance("full_auto")
+    events = [public(line) for line in snapshots(record for record, _ in run.ledger.read())]
+    run.close()
+    given = [(event["pre"]["R1"], event["post"]["R1"]) for event in events if event["opcode"] == "YIELD"]
+    assert given == [("4", "6"), ("6", "7")]
+    assert [event["result"].get("error_code") for event in events if event["opcode"] == "EXEC"] == [
+        *[None] * 6,
+        USED_UP,
+    ]
+    assert Oracle().verdict(events) == ""
+
+
+def begun(folder: Path, spec: str) -> Run:
+    """A run of plain looks that is about to do its first step."""
+    tools = {"look": Look()}
+    place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
+    catalog = Catalog(tools={"look": Look.entry})
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(PERMITS))
+    return Run.create(FileLedgers(folder), "run-1", body, Host(tools=tools), place)
 
 
 def _on(opcode: str, register: str, value: str) -> Callable[[list[Event]], None]:

@@ -87,6 +87,35 @@ def timeout_option(function: F) -> F:
     )(function)
 
 
+def extend_option(function: F) -> F:
+    """The option `--extend NAME=N` of commands that take a run up."""
+    return click.option(
+        "--extend",
+        "extensions",
+        multiple=True,
+        type=Extension(),
+        metavar="NAME=N",
+        help="Add N to a budget before it is used up: steps, elapsed_s, tokens or cost.",
+    )(function)
+
+
+class Extension(click.ParamType[tuple[str, int]]):
+    """`NAME=N` as the kernel's budget and number."""
+
+    name = "extension"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Fails for another budget, and for what is not a whole number above 0."""
+        name, _, number = value.partition("=")
+        if name not in ("steps", "elapsed_s", "tokens", "cost"):
+            self.fail(f"{value!r} names no budget: steps=N, elapsed_s=N, tokens=N or cost=N", param, ctx)
+        if not (number.isascii() and number.isdigit() and len(number) < 16 and int(number)):
+            self.fail(f"{value!r} has no whole number above 0", param, ctx)
+        return ("elapsed_ms", int(number) * 1000) if name == "elapsed_s" else (name, int(number))
+
+
 class Seconds(click.FloatRange):
     """Seconds from 0 to a year: what a timer can be set to."""
 

@@ -15,6 +15,7 @@ from spak.cli import common
     "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Switch to this mode."
 )
 @click.option("--backend", default="", help="Switch to this backend.")
+@common.extend_option
 @common.from_option
 @common.timeout_option
 @common.progress_option
@@ -24,6 +25,7 @@ def command(
     run: str,
     mode: str | None,
     backend: str,
+    extensions: tuple[tuple[str, int], ...],
     recorded: str | None,
     timeout: float | None,
     progress: bool | None,
@@ -36,4 +38,8 @@ def command(
     root, name = common.find_run(run, runs_dir)
     asked = common.backend_of(backend, recorded)
     held = session.reopen(root, name, mode=mode, backend=asked, recorded=recorded)  # type: ignore[arg-type]
-    return show.advance_and_show(held, as_json, timeout, progressing=progress)
+    try:
+        held.extend(extensions)
+        return show.advance_and_show(held, as_json, timeout, progressing=progress)
+    finally:
+        held.close()

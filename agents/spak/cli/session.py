@@ -88,6 +88,11 @@ class Session:
         stopped = self.stop in ("paused", "interrupted") and seen.state == "waiting"
         return replace(seen, state="paused") if stopped else seen  # the model was at it, not a person
 
+    def extend(self, extensions: Sequence[tuple[str, int]]) -> None:
+        """Add to budgets, as `--extend` says. Raises: RunError, with those before the refused one granted."""
+        for budget, by in extensions:
+            self.run.extend(budget, by)
+
     def view(self) -> View:
         """The run as commands show it, with the prompt where a question waits."""
         state = self.run.state

@@ -19,6 +19,7 @@ from spak.errors import RunError, UsageError
 )
 @click.option("--answer", help="The answer itself.")
 @click.option("--backend", default="", help="The backend that answers if no answer is given.")
+@common.extend_option
 @common.from_option
 @common.timeout_option
 @common.runs_option
@@ -29,6 +30,7 @@ def command(
     answer_file: Path | None,
     answer: str | None,
     backend: str,
+    extensions: tuple[tuple[str, int], ...],
     recorded: str | None,
     timeout: float | None,
     runs_dir: Path | None,
@@ -44,6 +46,7 @@ def command(
     asked = common.backend_of(backend, recorded)
     held = session.reopen(root, name, backend=asked, recorded=recorded)
     try:
+        held.extend(extensions)
         if text is None:
             return show.advance_and_show(held, as_json, timeout, answer_now=True)
         if held.run.state.ended or held.run.pending().act not in ("ask", "plan"):

@@ -17,6 +17,7 @@ from spak.datalog.session import Session
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import UserError
 from spak.kernel import budget, context, fit, heuristics, recollect, render
+from spak.kernel.budget import extend
 from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
 from spak.kernel.memory import Memory, length
 from spak.kernel.observed import Facts, Malformed, Observed, merged
@@ -85,6 +86,7 @@ def enter_task(turn: Turn, name: str) -> Move:
 def enter_step(turn: Turn, task: Task, step: Step) -> Move:
     """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
     turn.go_to(task.name, step.id)
+    extend.by_law(turn)
     spent = budget.exhausted(turn.rules, turn.state)
     if spent:
         turn.refuse(*spent)
@@ -440,9 +442,9 @@ def counted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[s
     The window and the most that the call can cost are those of the model that was to be asked: facts of
     the outside, as the count is. Source: seed 001 (R2).
     """
-    program, r7 = turn.rules.program, turn.state.r7
+    budgets, r7 = budget.allowed(turn.rules, turn.state), turn.state.r7
     held = r7.memory if step.kind == "plan" else Memory()
-    size = recollect.Size.of(body, turn.state.r2, program.budgets.tokens)
+    size = recollect.Size.of(body, turn.state.r2, budgets.tokens)
     verdict = context.verdict(size.tokens, size.room, held)
     bound = fit.count(body, "cost")
     dear = budget.unaffordable(turn.rules, turn.state, bound) if bound and verdict == "send" else None
@@ -453,7 +455,7 @@ def counted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[s
         return
     turn.set(r6=None)
     if verdict == "refuse":
-        turn.refuse(*(dear or size.knob(program.budgets.tokens)))
+        turn.refuse(*(dear or size.knob(budgets.tokens)))
         return
     smaller = recollect.smaller(held, turn.rules, size, pending.items)
     assert smaller is not None

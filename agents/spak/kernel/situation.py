@@ -6,7 +6,7 @@ They come from the Program and from the registers, so that a replay states the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spak.datalog.values import Fact, Name
@@ -35,12 +35,26 @@ NO_CHECK = "No Check Ran"
 
 def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
-    same = fixed(rules, task, tool)
     r7 = state.r7
+    same = _widened(fixed(rules, task, tool), r7.extended)
     if not (r7.diagnostics or r7.checks or r7.moves[0]):
         return same
     read = (fact for fact in moves(state) if (fact[0], 1) in rules.gate.reads)
     return (*same, *read, *found(rules, state))
+
+
+def _widened(facts: tuple[Fact, ...], more: Mapping[str, int]) -> tuple[Fact, ...]:
+    """The facts with each allowance as extensions made it."""
+    if not more:
+        return facts
+    return tuple(_wider(fact, more) for fact in facts)
+
+
+def _wider(fact: Fact, more: Mapping[str, int]) -> Fact:
+    name, args = fact
+    if name != "allowance" or not isinstance(args[1], int):
+        return fact
+    return name, (args[0], args[1] + more.get(str(args[0]).removeprefix("/"), 0))
 
 
 def moves(state: State) -> Iterator[Fact]:

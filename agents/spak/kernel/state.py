@@ -146,6 +146,8 @@ class Executive:
     """The GOAL of the current task with its variables filled in, where it reads any."""
     history: History = field(default=History())
     """What the policy's folds keep of the run (spak.policy.history); bounded."""
+    extended: Mapping[str, int] = field(default_factory=dict)
+    """What extensions added to each budget, by the names of Budgets."""
     low: bool = False
     """Whether the tokens have passed `low_percent` of their budget."""
     low_due: tuple[str, ...] = ()
@@ -214,7 +216,7 @@ def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
     """The registers as JSON, for `spak show` and pages; with the spec's budgets also what is left of them,
     `null` where there is no limit. Source: seed 001 (register map)."""
     pending, dog, r7 = state.r6, state.r1, state.r7
-    given = budgets or Budgets(steps=0, elapsed_ms=0)
+    given = (budgets or Budgets(steps=0, elapsed_ms=0)).extended(r7.extended if budgets else {})
     return {
         "R0": state.r0._asdict(),
         "R1": {
@@ -253,7 +255,7 @@ def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
 def _executive(r7: Executive) -> dict[str, Any]:
     """As `asdict` has it, which copies every value to its ground: these are not changed by anybody."""
     found = r7.__dict__.copy()
-    for name in ("params", "metrics", "variables", "usage"):
+    for name in ("params", "metrics", "variables", "usage", "extended"):
         found[name] = dict(found[name])
     for name in ("best", "baseline", "runner_up"):
         found[name] = None if found[name] is None else asdict(found[name])

@@ -21,6 +21,7 @@ from typing import Any
 
 from spak.kernel import permit, route
 from spak.kernel.answer import answer, settle
+from spak.kernel.budget import extend
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.kernel.turn import CallTool, EnterStep, EnterTask, Move, Stepped, Turn
@@ -39,6 +40,8 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
     elif proposal.kind == Kind.CONTROL:
         if body.get("cancel") is True:
             turn.end("cancelled", "run.cancelled")
+        elif "extend" in body:
+            extend.asked(turn, body["extend"])
     elif expects(state, proposal):
         turn.spend(proposal.side)
         settle(turn, proposal)

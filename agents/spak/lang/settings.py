@@ -81,6 +81,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
     Setting("cost", "budget", "plain", "micro-dollars of models (500000 is $0.50), 0 for no limit", "cost: 500000", 0, _count(0)),
     Setting("low_percent", "budget", "plain", "percent of `tokens` at which `budget_low` is given", "low_percent: 80", 80, {**_count(), "maximum": 99}, since="0.2"),
+    Setting("extend_percent", "budget", "plain", "percent of steps, elapsed_s, tokens and cost that a person or the law may add while the run is under way, in all", "extend_percent: 50", 0, {**_count(0), "maximum": 1000}, since="0.2"),
     Setting("watchdog", "budget", "plain", "turns with the same results in a row that end a run, 0 for no limit", "watchdog: 3", 3, _count(0)),
     Setting("window", "budget", "plain", "results and answers of the longest turn that the watchdog looks for", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks in a row on one tool that end a run", "rollbacks: 3", 3, _count()),

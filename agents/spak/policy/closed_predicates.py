@@ -2,9 +2,10 @@
 
 Three levels, each under those before it: the shipped law with the operator's, a team's rules, a spec. A
 team may permit more, and lifts no prohibition of the levels above it: predicates on which `forbidden` rests
-through a negation are closed to it. A spec only narrows: what `permitted` grows with is closed to it too. The
-lists are derived from the rules of the levels above, so that a rule added there closes what it rests on. A
-declaration there opens a table: `Decl p(X) descr [open("team")]` to teams, `open("spec")` to specs as well.
+through a negation are closed to it. A spec only narrows: what `permitted` or `extension` (of a budget) grows
+with is closed to it too. The lists are derived from the rules of the levels above, so that a rule added there
+closes what it rests on. A declaration there opens a table: `Decl p(X) descr [open("team")]` to teams,
+`open("spec")` to specs as well.
 Takes a Policy and the files of the levels above; gives the keys of those predicates.
 Source: DESIGN.md section 9, "the law is closed"; ADR 0029.
 """
@@ -31,9 +32,9 @@ def closed(policy: Policy, above: Collection[str], level: Level) -> frozenset[Ke
         if clause.place.file in above:
             rules.setdefault(clause.head.key, []).append(clause)
     signs: dict[Key, set[int]] = {}
-    waiting: list[tuple[Key, int]] = [(("forbidden", 1), -1)]
+    waiting: list[tuple[Key, int]] = [(("forbidden", 1), -1), (("no_extension", 1), -1)]
     if level == "spec":
-        waiting.append((("permitted", 1), 1))
+        waiting += [(("permitted", 1), 1), (("extension", 2), 1)]
     while waiting:
         key, sign = waiting.pop()
         if sign in signs.setdefault(key, set()):

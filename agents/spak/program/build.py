@@ -156,6 +156,7 @@ class _Compiler:
             elapsed_ms=default.elapsed_ms if elapsed is None else round(elapsed * 1000),
             tokens=given.get("tokens", default.tokens),
             cost=given.get("cost", default.cost),
+            extend_percent=given.get("extend_percent", default.extend_percent),
             low_percent=given.get("low_percent", default.low_percent),
             watchdog=given.get("watchdog", default.watchdog),
             window=given.get("window", default.window),

@@ -15,7 +15,7 @@ A TASK becomes a list of steps and a table of edges:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from spak.lang.catalog import OnFail
@@ -245,6 +245,14 @@ class Budgets:
     request_bytes: int = 0
     low_percent: int = 80
     """Percent of `tokens` at which `budget_low` is given."""
+    extend_percent: int = 0
+    """Percent of each budget that extensions may add to it, all of a run together."""
+
+    def extended(self, more: Mapping[str, int]) -> Budgets:
+        """These budgets with what extensions added, by the names of the fields."""
+        return (
+            replace(self, **{name: getattr(self, name) + by for name, by in more.items()}) if more else self
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from spak import canon
 from spak.cancel import Cancelled
 from spak.errors import BugError, LedgerError, RunError, UserError
 from spak.kernel import permit
+from spak.kernel.budget import extend
 from spak.kernel.gate import Judged
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
@@ -340,6 +341,17 @@ class Run:
         if self.state.ended:
             return
         self.feed(Proposed(Kind.CONTROL, {"cancel": True}))
+        self.flush()
+
+    def extend(self, budget: str, by: int, who: str = "") -> None:
+        """Add to a budget of the run while it is under way; `who` asked goes into the record's notes.
+
+        Raises: RunError `budget.*` with nothing recorded where the kernel would refuse it.
+        """
+        asked = {"budget": budget, "by": by}
+        if found := extend.refusal(self.rules, self.state, asked):
+            raise RunError(found.code, found.message, found.knob)
+        self.feed(Proposed(Kind.CONTROL, {"extend": asked}, {"by": who} if who else {}))
         self.flush()
 
     def feed(self, proposed: Proposed) -> None:

@@ -11,9 +11,9 @@ The registers mean what they mean in the public implementation (docs/registers.m
 
 A transaction is LOAD, VALIDATE, EXEC and COMMIT. `status` is OK, FAULT, ROLLBACK (R0, R5 and R6 are those
 of the snapshot again and R4 says why) or EXHAUSTED (no step is left). The beginning and each rollback are
-commits of their own, since a rollback goes back to a commit. Nothing is a YIELD: there it grants more steps,
-and a BUDGET is never raised in a run. Only BOOT and commits move R7, and it never goes back, whatever the
-clock does.
+commits of their own, since a rollback goes back to a commit. YIELD is an extension of the budget of steps;
+what was added to another budget, which AEP does not have, and what was refused is no operation. Only BOOT and
+commits move R7, and it never goes back, whatever the clock does.
 `code` is ours; R4 holds the public one: in capitals, without `run.`, with `_` for a dot.
 Source: seed 001 and its public repository.
 """
@@ -68,6 +68,8 @@ class _Machine:
             if record.kind == Kind.PERMIT and record.body.get("allow") is False:
                 yield self.load(record, str(record.body.get("name", "")))
                 yield self.back("VALIDATE", "FAULT", record, str(record.body.get("code", "")))
+            elif record.kind == Kind.EXTEND:
+                yield from self.extension(record, turn.after)
             elif record.kind == Kind.END:
                 yield self.exit(record, turn.after)
 
@@ -75,6 +77,12 @@ class _Machine:
         host = turn.proposal.body.get("host") or {}
         run, name = str(host.get("run", "")), turn.rules.program.name
         return self.op("BOOT", turn.proposal, R0=run, R1=self.steps, R2=name, R6="OK", R7=turn.proposal.at)
+
+    def extension(self, record: Record, state: State) -> Iterator[dict[str, Any]]:
+        """YIELD, where steps were added."""
+        if record.body.get("allow") is True and record.body.get("budget") == "steps":
+            self.steps += int(record.body["by"])
+            yield self.op("YIELD", record, R1=max(self.steps - state.r1.steps, 0))
 
     def transaction(self, effect: Effect, turn: Turn) -> Iterator[dict[str, Any]]:
         record = turn.proposal

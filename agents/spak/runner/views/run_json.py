@@ -98,7 +98,7 @@ def view(
         summary_hash=state.summary,
         chain_head=head,
         records=records,
-        metrics=metrics(state) if budgets is None else {**metrics(state), **allowance(budgets)},
+        metrics=metrics(state) if budgets is None else {**metrics(state), **allowance(budgets, state)},
         artifacts=artifacts(state),
         waiting=waiting(state, prompt),
         refusal=refusal(state, cause),
@@ -166,8 +166,9 @@ def _ends(metrics: Mapping[str, Any], baseline: int, best: int, per_unit: int = 
     return found
 
 
-def allowance(budgets: Budgets) -> dict[str, Any]:
-    """What a spec lets models use, where it sets a limit."""
+def allowance(budgets: Budgets, state: State) -> dict[str, Any]:
+    """What a spec and the extensions of the run let models use, where there is a limit."""
+    budgets = budgets.extended(state.r7.extended)
     limits = {"tokens": budgets.tokens, "cost_nanousd": budgets.cost * 1000}
     found = {name: limit for name, limit in limits.items() if limit}
     return {"allowance": found} if found else {}

@@ -73,6 +73,8 @@ def turns(records: Iterable[Record]) -> Iterator[Turn]:
             continue
         if open_ is not None:
             yield open_
-        open_ = Turn(record, before.r6, found.rules, before, found.state)
+        open_ = Turn(
+            record, None if record.kind == Kind.CONTROL else before.r6, found.rules, before, found.state
+        )
     if open_ is not None:
         yield open_

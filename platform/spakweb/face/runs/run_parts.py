@@ -453,6 +453,7 @@ _KINDS = (
     "inject",
     "context",
     "control",
+    "extend",
     "end",
 )
 

@@ -239,6 +239,14 @@ def _other(record: Record) -> str:
     return one_line(record.body)
 
 
+def _extend(record: Record) -> str:
+    body = record.body
+    asked = f"{figure(body['by'])} more of {body['budget']}"
+    if body["allow"] is not True:
+        return f"{asked}: refused, {body['code']}"
+    return f"{asked}{' by the law' if body.get('law') else ''}: {figure(body['limit'])} in all"
+
+
 _SENTENCES: dict[str, Any] = {
     Kind.GENESIS: _genesis,
     Kind.OBSERVE: lambda record: "observed " + ", ".join(sorted(record.body.get("facts", record.body))),
@@ -251,6 +259,7 @@ _SENTENCES: dict[str, Any] = {
     ),
     Kind.INJECT: lambda record: f"heuristic {record.body['heuristic']} on {', '.join(record.body['on'])}",
     Kind.CONTEXT: lambda record: f"{record.body['act']}: {figure(record.body['tokens'])} tokens",
+    Kind.EXTEND: _extend,
     Kind.APPROVAL: lambda record: (
         f"{DECIDED.get(record.body.get('decision', ''), 'signed')}"
         f"{' by ' + record.side['by'] if 'by' in record.side else ''}"
