@@ -168,7 +168,7 @@ MUTANTS = [
     ),
     Mutant(
         "no deadline",
-        "kernel/turn.py",
+        "kernel/budget/__init__.py",
         "state.r1.elapsed_ms >= budgets.elapsed_ms",
         "False",
         f"{STEP}::test_recorded_milliseconds_are_the_deadline",
