@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from cli_calls import Cli
+from spak.workspace import Workspace
 
 TWO = """
 AGENT Two LEVEL 2 {
@@ -81,6 +83,21 @@ def test_an_extension_that_makes_no_sense_is_wrong_usage(cli: Cli, bounded: str,
     assert cli("resume", bounded, "--extend", given, "--json").code == 2
     other = cli("resume", bounded, "--extend", "tokens=5", "--json")
     assert (other.code, other.error) == (1, "budget.extension")
+
+
+# ---- a workspace that is held --------------------------------------------------------------------------
+
+
+def test_a_held_workspace_is_a_named_error_within_its_time(
+    cli: Cli, tmp_path: Path, waiting: str, runs: Path
+) -> None:
+    (tmp_path / "spak.toml").write_text("[workspace]\nwait_s = 0.1\n")
+    place = Workspace(runs / waiting / "workspace", runs / waiting / "store")
+    with place.lock():
+        held = cli("step", "--answer", "word", "--json")
+    assert (held.code, held.error) == (1, "workspace.busy")
+    assert f"process {os.getpid()} (" in held.json["error"]["message"]
+    assert cli("step", "--answer", "word", "--json").code == 0
 
 
 # ---- step ----------------------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ MUTANTS = [
     Mutant(
         "what permitted grows with is open to specs",
         "policy/closed_predicates.py",
-        'waiting.append((("permitted", 1), 1))',
-        "pass",
+        'waiting += [(("permitted", 1), 1), ',
+        "waiting += [",
         f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
     ),
     Mutant(

@@ -12,6 +12,8 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
+COLLISIONS = "tests/workspace/test_collisions.py"
+LOCKS = "tests/workspace/test_space_locks.py"
 EXTENSIONS = "tests/kernel/test_extensions.py"
 LOW = "tests/kernel/test_budget_low.py"
 MEMORY = "tests/kernel/test_memory.py"
@@ -81,6 +83,34 @@ MUTANTS = [
         "return rules.program.budgets.extended(state.r7.extended)",
         "return rules.program.budgets",
         f"{EXTENSIONS}::test_a_run_goes_on_for_as_many_steps_as_were_added",
+    ),
+    Mutant(
+        "contents of one name are taken for one",
+        "workspace/store.py",
+        "if known != data and self.digest(known) == digest:",
+        "if False:",
+        f"{COLLISIONS}::test_a_step_that_makes_one_is_neither_committed_nor_taken_for_no_change",
+    ),
+    Mutant(
+        "large files of one name are taken for one",
+        "workspace/store.py",
+        "if not (same and not os.read(fd, 1)) and name(hashing) == digest:",
+        "if False:",
+        f"{COLLISIONS}::test_a_large_file_is_compared_piece_by_piece",
+    ),
+    Mutant(
+        "a blob takes the place of another one",
+        "ledger/blobs.py",
+        "if self._digest(known) == digest:",
+        "if False:",
+        f"{COLLISIONS}::test_blobs_keep_the_first_and_refuse_the_second",
+    ),
+    Mutant(
+        "nobody is named who holds a workspace",
+        "workspace/lock.py",
+        "found = holders(file, fd)",
+        "found: list[str] = []",
+        f"{LOCKS}::TestLock::test_a_tool_that_outlives_its_runner_keeps_it",
     ),
     Mutant(
         "nothing is pruned",

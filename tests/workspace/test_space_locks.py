@@ -49,7 +49,8 @@ class TestLock:
             Workspace(space.directory, tmp_path / "store", wait_s=0.2).lock(),
         ):
             pass
-        assert caught.value.code == "workspace.busy" and caught.value.hint
+        assert caught.value.code == "workspace.busy" and "wait_s" in str(caught.value.hint)
+        assert f"process {tool.pid} (" in caught.value.message and "after 0.2 s" in caught.value.message
         assert time.monotonic() - started >= 0.2
         with pytest.raises(RunError):
             space.snapshot()

@@ -313,7 +313,8 @@ def _source(spec: Path, given: Path | None) -> Path | None:
 
 
 def _workspace(folder: Path, chosen: config.Settings) -> Workspace:
-    return Workspace(folder / "workspace", folder / "store", bounds=chosen.wanted.bounds)
+    wanted = chosen.wanted
+    return Workspace(folder / "workspace", folder / "store", bounds=wanted.bounds, wait_s=wanted.wait_s)
 
 
 def placed(host: Host, place: Workspace, copied: Copied | None, chosen: config.Settings) -> Host:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spak import canon
@@ -25,8 +25,11 @@ _DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
 class FileBlobs:
     """The blobs of one run folder."""
 
-    def __init__(self, folder: Path, *, writable: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, writable: bool = True, digest: Callable[[bytes], str] = canon.digest
+    ) -> None:
         self.folder = folder
+        self._digest = digest
         self.fsyncs = 0
         self._writable = writable
         self._unsynced: dict[Path, None] = {}
@@ -37,13 +40,15 @@ class FileBlobs:
     def put(self, data: bytes) -> str:
         """Keep the bytes; the same bytes twice are kept once.
 
-        Raises: LedgerError `ledger.full`, `ledger.io`, `ledger.readonly`, `ledger.no_lease`.
+        Raises: LedgerError `ledger.full`, `ledger.io`, `ledger.readonly`, `ledger.no_lease`,
+        `ledger.collision`.
         """
         if not self._writable:
             raise no_lease()
-        digest = canon.digest(data)
+        digest = self._digest(data)
         path = self._path(digest)
         if not self._holds(path, data):
+            self._must_differ(path, digest)
             self._write(path, data)
             self._unsynced[path] = None
         return digest
@@ -58,7 +63,7 @@ class FileBlobs:
             raise LedgerError("ledger.blob", f"blob {digest} is missing", _MEND) from error
         except OSError as error:
             raise typed(error, "reading a blob", self._path(digest)) from error
-        if canon.digest(data) != digest:
+        if self._digest(data) != digest:
             raise LedgerError("ledger.blob", f"blob {digest} does not match its name", _MEND)
         return data
 
@@ -103,6 +108,16 @@ class FileBlobs:
             return path.stat().st_size == len(data) and path.read_bytes() == data
         except OSError:
             return False
+
+    def _must_differ(self, path: Path, digest: str) -> None:
+        """What is there under a name and is not the bytes to be kept is damaged, and written again; or two
+        contents have one name. Raises: LedgerError `ledger.collision`."""
+        try:
+            known = path.read_bytes()
+        except OSError:
+            return
+        if self._digest(known) == digest:
+            raise collision(digest)
 
     def _write(self, path: Path, data: bytes) -> None:
         aside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -153,4 +168,13 @@ def no_lease() -> LedgerError:
         "ledger.no_lease",
         "opened for reading: nothing can be written",
         "open the run to take its lease first",
+    )
+
+
+def collision(digest: str) -> LedgerError:
+    """For bytes whose name other bytes have already."""
+    return LedgerError(
+        "ledger.collision",
+        f"two different contents have the name {digest}",
+        "the blob that was there first is as it was; keep the run's folder, and report it",
     )

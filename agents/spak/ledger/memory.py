@@ -5,7 +5,7 @@ Same contract as `spak.ledger.files`, same errors; it is durable until the proce
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from types import TracebackType
@@ -13,7 +13,7 @@ from types import TracebackType
 from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.snapshot import Snapshot
-from spak.ledger.blobs import no_lease
+from spak.ledger.blobs import collision, no_lease
 from spak.ledger.chain import check_run_id, follow
 from spak.ledger.snapshots import discarded
 from spak.ports import Blobs
@@ -31,21 +31,31 @@ class _Kept:
 class MemoryBlobs:
     """Blobs in a dictionary."""
 
-    def __init__(self, kept: dict[str, bytes], *, writable: bool = True) -> None:
+    def __init__(
+        self,
+        kept: dict[str, bytes],
+        *,
+        writable: bool = True,
+        digest: Callable[[bytes], str] = canon.digest,
+    ) -> None:
         self.fsyncs = 0
+        self._digest = digest
         self._kept = kept
         self._writable = writable
 
     def put(self, data: bytes) -> str:
         if not self._writable:
             raise no_lease()
-        digest = canon.digest(data)
+        digest = self._digest(data)
+        known = self._kept.get(digest, data)
+        if known != data and self._digest(known) == digest:
+            raise collision(digest)
         self._kept[digest] = bytes(data)
         return digest
 
     def get(self, digest: str) -> bytes:
         data = self._kept.get(digest)
-        if data is None or canon.digest(data) != digest:
+        if data is None or self._digest(data) != digest:
             raise LedgerError("ledger.blob", f"blob {digest} is missing or damaged", "put it again")
         return data
 

@@ -39,6 +39,10 @@ Names = dict[str, "Names | None"]
 """What is below a folder: a folder's own names, None for all else."""
 
 
+WAIT_S = 10.0
+"""Where [workspace] says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The settings `[workspace]`: paths and names of folders below the folder that is copied.
@@ -57,6 +61,8 @@ class Wanted:
     home: str = ""
     """The user's, where git finds their own list of what to ignore."""
     bounds: Bounds = field(default_factory=Bounds)
+    wait_s: float = WAIT_S
+    """How long a run waits for whatever still works in its workspace."""
 
     def __post_init__(self) -> None:
         for path in (*self.bring, *self.readonly, *self.only, *self.scratch):

@@ -2,8 +2,9 @@
 
 A tool can outlive its runner. The lock's descriptor is therefore handed on to the tool on purpose, and the
 lock is free only when the last process that holds it has ended; whoever comes next waits for that, up to a
-deadline. It is given back by closing the descriptor, never by unlocking: that would free it for all holders.
-The file is empty and means nothing, since its descriptor leaves this process.
+deadline, after which the error names the processes that hold it. It is given back by closing the descriptor,
+never by unlocking: that would free it for all holders. The file is empty and means nothing, since its
+descriptor leaves this process.
 
 A runner can also outlive its lease: it was stopped while another one took the run. A second file, of which
 no descriptor is handed on, holds the highest fence (the number of a lease) that ever took the lock. Whoever
@@ -16,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +27,8 @@ from spak.errors import LedgerError, RunError
 FIRST = 1
 """The fence of the first lease of a run."""
 _POLL_S = 0.01
+NAMED = 3
+"""Holders that an error names."""
 _WIDTH = 20
 """Digits of a fence: each is written over the one before in one piece."""
 
@@ -115,9 +119,40 @@ class WorkspaceLock:
                 left = deadline - time.monotonic()
             check(self.cancel)
             if left <= 0:
-                raise RunError(
-                    "workspace.busy",
-                    f"something still works in this workspace ({self._file} is held)",
-                    "a tool of an earlier run or another runner is still alive: wait for it, or end it",
-                )
+                raise _busy(self._file, fd, self._wait_s)
             time.sleep(min(_POLL_S, left))
+
+
+def holders(file: str, own: int) -> list[str]:
+    """The processes that have the lock's file open, `PID (name)`; `own` is the descriptor that asks.
+
+    Those of other users are not seen, and on a system without /proc nobody is.
+    """
+    wanted, found = os.fstat(own), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            open_here = [entry for entry in (process / "fd").iterdir() if _is(entry, wanted)]
+            if process.name == str(os.getpid()):
+                open_here = [entry for entry in open_here if entry.name != str(own)]
+            if open_here:
+                found.append(f"{process.name} ({(process / 'comm').read_text().strip()})")
+    return sorted(found)
+
+
+def _is(entry: Path, wanted: os.stat_result) -> bool:
+    try:
+        seen = entry.stat()
+    except OSError:
+        return False
+    return (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _busy(file: str, fd: int, wait_s: float) -> RunError:
+    found = holders(file, fd)
+    by = f"process {', '.join(found[:NAMED])}" if found else "another process"
+    return RunError(
+        "workspace.busy",
+        f"{by} still works in this workspace after {wait_s:g} s ({file} is held)",
+        "a tool of an earlier run or another runner is still alive: wait for it, or end it; "
+        "`wait_s` in [workspace] says how long a run waits",
+    )

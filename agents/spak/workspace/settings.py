@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spak.workspace.brought import Wanted
+from spak.workspace.brought import WAIT_S, Wanted
 from spak.workspace.tree import Bounds
 
-KEYS: Mapping[str, type] = {
+KEYS: Mapping[str, type | tuple[type, ...]] = {
     "bring": list,
     "readonly": list,
     "only": list,
@@ -19,11 +19,13 @@ KEYS: Mapping[str, type] = {
     "size_mib": int,
     "files": int,
     "store_mib": int,
+    "wait_s": (int, float),
 }
-RANGES: Mapping[str, tuple[int, int]] = {
+RANGES: Mapping[str, tuple[float, float]] = {
     "size_mib": (1, 1 << 24),
     "files": (1, 1 << 24),
     "store_mib": (1, 1 << 24),
+    "wait_s": (0, 3600),
 }
 _MIB_BITS = 20
 
@@ -37,4 +39,4 @@ def read(values: Mapping[str, Any], home: str) -> Wanted:
         size_bytes=values.get("size_mib", usual.size_bytes >> _MIB_BITS) << _MIB_BITS,
         store_bytes=values.get("store_mib", usual.store_bytes >> _MIB_BITS) << _MIB_BITS,
     )
-    return Wanted(**lists, home=home, bounds=bounds)
+    return Wanted(**lists, home=home, bounds=bounds, wait_s=float(values.get("wait_s", WAIT_S)))

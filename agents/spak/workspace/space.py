@@ -15,6 +15,7 @@ for. It may be stopped anywhere. It knows no ledger, no tool and no sandbox.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -36,18 +37,8 @@ from spak.workspace.git_files import GitPlaces
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
 from spak.workspace.secrets import Secrets
-from spak.workspace.store import Store
-from spak.workspace.tree import (
-    Bounds,
-    Node,
-    Scanner,
-    Tree,
-    at,
-    content_at,
-    differences,
-    holds_secret,
-    load,
-)
+from spak.workspace.store import Hashing, Store
+from spak.workspace.tree import Bounds, Node, Scanner, Tree, at, content_at, differences, holds_secret, load
 from spak.workspace.unpack import Limits, unpack
 from spak.workspace.wal import Preimage
 
@@ -56,7 +47,8 @@ _ANEW = "free some space or mend what is named there, then start the run again"
 
 class Workspace:
     """One folder, one store. `wait_s`: for a tool that has outlived its runner. `travels`: the runner pushes
-    each root before the ledger names it, for hosts that share no disk. Not `durable`: it is made anew."""
+    each root before the ledger names it, for hosts that share no disk. Not `durable`: it is made anew.
+    `hashing`: another one only in tests, to have two contents of one name."""
 
     def __init__(
         self,
@@ -68,11 +60,12 @@ class Workspace:
         before: Callable[[str], None] = nothing,
         travels: bool = False,
         durable: bool = True,
+        hashing: Hashing = hashlib.sha256,
     ) -> None:
         self.directory, self._place = Path(directory), str(directory)
         self._disk = Disk(before, durable=durable)
         self._bounds = bounds or Bounds()
-        self._store = Store(Path(store), self._disk, self._bounds.store_bytes)
+        self._store = Store(Path(store), self._disk, self._bounds.store_bytes, hashing)
         self._scanner = Scanner(self._store, self._disk, self._bounds)
         self._lock = WorkspaceLock(Path(store), wait_s)
         self.ours = copying.skipped(self.directory, Path(store))  # names at the top that no job sees

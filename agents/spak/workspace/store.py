@@ -11,6 +11,9 @@ A head is kind (1), SHA-256 in base64url (43), length (8), synced (8) and the CR
 a file content, link target or folder list, `b` a step begins (`spak.workspace.wal`), `s` nothing is under way
 any more, `x` void. One write appends all that is new, and one sync makes it durable.
 
+A name that is known is no proof that bytes are: whatever is put under one is compared with what is kept
+(`compare`), and a second content of the same name is refused.
+
 A loss of power can take any part of what was not synced. `synced` says how much of the file was known to be
 on disk when the head was written, so whoever opens the file to write verifies the rest once, and voids
 records that are not whole: their contents are stored again when they are seen again, and a step whose record
@@ -24,11 +27,10 @@ import os
 import struct
 import zlib
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from spak import canon
 from spak.cancel import Cancel, check
 from spak.errors import RunError
 from spak.files.disk import Disk
@@ -45,6 +47,7 @@ _HEAD = struct.Struct(">c43sQQ")
 _CRC = struct.Struct(">I")
 _SIZE = _HEAD.size + _CRC.size
 _BUFFERED = 4 << 20
+Hashing = Callable[[], "hashlib._Hash"]
 _Place = tuple[int, int]
 """Where the bytes begin, and how many they are."""
 
@@ -62,8 +65,12 @@ class Source(Protocol):
 class Store:
     """The objects of one workspace; many may read the file, whoever holds the workspace lock may write."""
 
-    def __init__(self, folder: Path, disk: Disk, most_bytes: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, disk: Disk, most_bytes: int | None = None, hashing: Hashing = hashlib.sha256
+    ) -> None:
         self.folder = folder
+        self.hashing = hashing
+        """What names contents. Only a test gives another one, to have two contents of one name."""
         self._most_bytes = most_bytes
         self.sources: tuple[Source, ...] = ()
         """Other places to read from: the store of a run that this one was forked from, the run's blobs."""
@@ -93,7 +100,7 @@ class Store:
     def look(self, *, write: bool = False) -> None:
         """See what is there, and what others have written since. Raises: RunError `workspace.object`."""
         if self._fd < 0 and self.shared is None and (self.folder / SHARED).is_dir():
-            self.shared = Store(self.folder / SHARED, self._disk)
+            self.shared = Store(self.folder / SHARED, self._disk, hashing=self.hashing)
             self.shared.look()
         try:
             found = self._path.stat()
@@ -111,6 +118,12 @@ class Store:
         self._seen = seen
         self._index_from(found.st_size)
         return None
+
+    def digest(self, data: bytes) -> str:
+        """The name of a content."""
+        hashing = self.hashing()
+        hashing.update(data)
+        return name(hashing)
 
     def has(self, digest: str) -> bool:
         """Whether a content is there, or waits to be written."""
@@ -137,7 +150,7 @@ class Store:
     def read(self, digest: str) -> bytes:
         """A small object. Raises: RunError `workspace.object`."""
         data = b"".join(self._chunks(digest))
-        if canon.digest(data) != digest:
+        if self.digest(data) != digest:
             raise _damaged(digest)
         return data
 
@@ -146,11 +159,11 @@ class Store:
         if self._fd < 0 or (place := self._place(digest)) is None:
             return None
         data = os.pread(self._fd, place[1], place[0])
-        return data if canon.digest(data) == digest else None
+        return data if self.digest(data) == digest else None
 
     def copy_to(self, digest: str, fd: int) -> None:
         """Write an object to an open file. Raises: RunError `workspace.object`; it may be half written."""
-        hashing = hashlib.sha256()
+        hashing = self.hashing()
         for chunk in self._chunks(digest):
             hashing.update(chunk)
             self._disk.write(fd, chunk)
@@ -168,7 +181,7 @@ class Store:
             return None
         digest, place = self._begun
         data = b"".join(self._pieces(place))
-        return data if canon.digest(data) == digest else None
+        return data if self.digest(data) == digest else None
 
     # ---- writing -----------------------------------------------------------------------------------
 
@@ -176,8 +189,10 @@ class Store:
         """Keep bytes whose digest is known already; they are in the file after `write`. `own`: though the
         shared pack has them, for there they are damaged.
 
-        Raises: RunError `workspace.limit` where it would hold too much.
+        Raises: RunError `workspace.limit` where it would hold too much, `workspace.collision`.
         """
+        if not own:
+            self.compare(digest, data)
         if not (self._has_own(digest) if own else self.has(digest)):
             self._must_hold(len(data))
             self._waiting[digest] = data
@@ -188,15 +203,16 @@ class Store:
     def put_file(self, digest: str, fd: int, size: int, cancel: Cancel | None = None) -> bool:
         """Keep the content of an open file; False when it is not what `digest` says (any more).
 
-        Raises: Cancelled, RunError `workspace.limit`, and nothing of it is kept.
+        Raises: Cancelled, RunError `workspace.limit` or `workspace.collision`, and nothing of it is kept.
         """
         if self.has(digest):
+            self.compare_file(digest, fd)
             return True
         self._must_hold(size)
         self.write()
         if self._end == 0:
             self._append([])
-        hashing, at = hashlib.sha256(), self._end + _SIZE
+        hashing, at = self.hashing(), self._end + _SIZE
         self._put_at(self._head(b"o", digest, size), self._end)
         os.lseek(fd, 0, os.SEEK_SET)
         while (chunk := os.read(fd, CHUNK)) and at + len(chunk) <= self._end + _SIZE + size:
@@ -209,6 +225,36 @@ class Store:
         self._index[digest] = (self._end + _SIZE, size)
         self._last, self._end = self._end, at
         return True
+
+    def meet(self, digest: str, data: bytes, keep: bool) -> None:
+        """Put bytes that were just read, or only compare them. Raises: as `put`."""
+        if keep:
+            self.put(digest, data)
+        else:
+            self.compare(digest, data)
+
+    def compare(self, digest: str, data: bytes) -> None:
+        """The second line after the hash: bytes of a name that is known are the bytes that are kept.
+
+        Raises: RunError `workspace.collision`. What is kept and damaged is not compared: `read` finds that.
+        """
+        if self.has(digest):
+            known = self._waiting.get(digest)
+            known = b"".join(self.pieces(digest)) if known is None else known
+            if known != data and self.digest(known) == digest:
+                raise _collision(digest)
+
+    def compare_file(self, digest: str, fd: int) -> None:
+        """The same of an open file, piece by piece. Raises: RunError `workspace.collision`."""
+        if digest in self._waiting or not self.has(digest):
+            return
+        os.lseek(fd, 0, os.SEEK_SET)
+        same, hashing = True, self.hashing()
+        for piece in self.pieces(digest):
+            hashing.update(piece)
+            same = same and _read(fd, len(piece)) == piece
+        if not (same and not os.read(fd, 1)) and name(hashing) == digest:
+            raise _collision(digest)
 
     def write(self) -> None:
         """Write what is new."""
@@ -224,7 +270,7 @@ class Store:
     def begin(self, data: bytes) -> None:
         """A step begins: its record, and every object put so far, are durable."""
         new = [(b"o", digest, one) for digest, one in self._waiting.items()]
-        self._append([*new, (b"b", canon.digest(data), data)])
+        self._append([*new, (b"b", self.digest(data), data)])
         try:
             self._sync()
         except BaseException:
@@ -304,7 +350,7 @@ class Store:
     def _take(self, kind: bytes, digest: str, place: _Place) -> None:
         """Take one record into the index; whoever is going to write verifies what may not be on disk."""
         if self._writable and place[0] >= self._synced and kind in b"ob":
-            hashing = hashlib.sha256()
+            hashing = self.hashing()
             for piece in self._pieces(place):
                 hashing.update(piece)
             if name(hashing) != digest:
@@ -407,6 +453,22 @@ class Store:
 def name(hashing: hashlib._Hash) -> str:
     """The name of a content: its SHA-256 in base64url."""
     return urlsafe_b64encode(hashing.digest())[:43].decode()
+
+
+def _read(fd: int, size: int) -> bytes:
+    """So many bytes of a file, or what is left of it."""
+    found = b""
+    while len(found) < size and (data := os.read(fd, size - len(found))):
+        found += data
+    return found
+
+
+def _collision(digest: str) -> RunError:
+    return RunError(
+        "workspace.collision",
+        f"two different contents have the name {digest}",
+        "nothing was stored over the other; keep both files and the store folder, and report it",
+    )
 
 
 def _damaged(digest: str) -> RunError:

@@ -16,7 +16,6 @@ pipes and devices have no content: they are in the tree with kind s and not in a
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -24,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spak import canon
 from spak.cancel import Cancel, check
 from spak.errors import RunError
 from spak.files.disk import Disk
@@ -201,16 +199,18 @@ class Scanner:
         """The digest of an open file; empty when it changed between reading and storing."""
         if size < CHUNK:
             data = os.read(fd, size + 1)
-            digest = canon.digest(data)
-            if keep:
-                self.store.put(digest, data)
+            digest = self.store.digest(data)
+            self.store.meet(digest, data, keep)
             return digest
-        hashing = hashlib.sha256()
+        hashing = self.store.hashing()
         while chunk := os.read(fd, CHUNK):
             check(self.cancel)
             hashing.update(chunk)
         digest = name(hashing)
-        return digest if not keep or self.store.put_file(digest, fd, size, self.cancel) else ""
+        if keep:
+            return digest if self.store.put_file(digest, fd, size, self.cancel) else ""
+        self.store.compare_file(digest, fd)
+        return digest
 
 
 def settled(found: os.stat_result, read_ns: int) -> bool:
@@ -274,9 +274,8 @@ class _Pass:
             return before
         node = Node("d", mode, children=children, sums=sums)
         listed = encode(node)
-        node.digest = canon.digest(listed)
-        if self._keep:
-            self._scanner.store.put(node.digest, listed)
+        node.digest = self._scanner.store.digest(listed)
+        self._scanner.store.meet(node.digest, listed, self._keep)
         return node
 
     def _add_modes(self, more: Mapping[tuple[str, int], int]) -> None:
@@ -341,9 +340,8 @@ class _Pass:
 
     def _link(self, fd: int, filename: str, before: Node | None) -> Node:
         target = to_bytes(os.readlink(filename, dir_fd=fd))
-        digest = canon.digest(target)
-        if self._keep:
-            self._scanner.store.put(digest, target)
+        digest = self._scanner.store.digest(target)
+        self._scanner.store.meet(digest, target, self._keep)
         if before is not None and before.kind == "l" and before.digest == digest:
             return before
         return Node("l", 0o777, digest, len(target))

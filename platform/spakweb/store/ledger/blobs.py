@@ -24,7 +24,7 @@ from django.db import connection, transaction
 
 from spak import canon
 from spak.errors import LedgerError
-from spak.ledger.blobs import no_lease
+from spak.ledger.blobs import collision, no_lease
 from spak.ledger.faults import typed
 from spak.ledger.private import open_file
 from spakweb.store.runs.models import RunBlob
@@ -141,19 +141,22 @@ def drop(run: int, most: int) -> int:
 
 
 def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
-    """Keep the bytes under their digest, durably; False when they were there already."""
+    """Keep the bytes under their digest, durably; False when they were there already.
+
+    Raises: LedgerError `ledger.collision` where other bytes have it, `ledger.full`, `ledger.io`.
+    """
     try:
         path = Path(storage.path(name_of(digest)))
-    except NotImplementedError:  # no disk: the storage takes a blob whole or not at all
-        if storage.exists(name_of(digest)):
-            return False
-        storage.save(name_of(digest), ContentFile(data))
-        return True
+    except NotImplementedError:
+        return _store_apart(digest, data, storage)
     try:
-        if (found := _found(path)) is not None and found[2] == len(data):
-            if _durable.get(digest) == found:
+        if (found := _found(path)) is not None:
+            known = path.read_bytes()
+            if known != data and canon.digest(known) == digest:
+                raise collision(digest)
+            if known == data and _durable.get(digest) == found:
                 return False
-            if path.read_bytes() == data:
+            if known == data:
                 _sync_name(path)  # whoever gave it that name may still be about to, or has died
                 if len(_durable) >= REMEMBERED:
                     _durable.clear()
@@ -174,6 +177,17 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
     except OSError as error:
         raise typed(error, "writing a blob", path) from error
     return True
+
+
+def _store_apart(digest: str, data: bytes, storage: Storage) -> bool:
+    """The same where there is no disk: the storage takes a blob whole or not at all, and the sizes are
+    compared."""
+    if not storage.exists(name_of(digest)):
+        storage.save(name_of(digest), ContentFile(data))
+        return True
+    if storage.size(name_of(digest)) != len(data):
+        raise collision(digest)
+    return False
 
 
 _durable: dict[str, tuple[int, int, int]] = {}
