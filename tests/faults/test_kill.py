@@ -86,6 +86,35 @@ def test_kill_at_every_record(tmp_path: Path, flushed: bool, fault_points: Fault
     assert killed > count / 3
 
 
+def test_kill_at_every_record_and_once_more_while_it_goes_on(
+    tmp_path: Path, fault_points: FaultPoints
+) -> None:
+    """The life that resumes dies with its first new record."""
+    summary, count, root = undisturbed(tmp_path / "calm")
+    for at in range(1, count):
+        folder = tmp_path / f"{at}"
+
+        def work(folder: Path = folder, at: int = at) -> None:
+            run = start(folder, SHORT)
+            kill_at(run, at, flushed=False)
+            run.advance("full_auto")
+
+        def resume(folder: Path = folder) -> None:
+            run = reopen(folder)
+            kill_at(run, run.ledger.count + 1, flushed=False)
+            run.advance("full_auto")
+
+        killed = [in_a_child(work), in_a_child(resume)].count(signal.SIGKILL)
+        run = reopen(folder)
+        run.advance("full_auto")
+        assert (run.state.summary, run.state.r3) == (summary, root), at
+        assert run.workspace.snapshot() == root, at
+        assert replay(record for record, _ in run.ledger.read()).difference is None
+        run.close()
+        fault_points["killed"] += killed
+    assert fault_points["killed"] > count
+
+
 def test_kill_again_and_again(tmp_path: Path, fault_points: FaultPoints) -> None:
     """Every life ends after a few more records; the run still comes to its end, the same one."""
     summary, _, root = undisturbed(tmp_path / "calm")
