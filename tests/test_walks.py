@@ -9,6 +9,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "agents/spak"
 OTHERS = {
     "client/files.py": "a folder that a person names, sent whole where git has no say in it",
     "cli/apply.py": "names of one folder of the user's own, to tell whether cases count; nothing is opened",
+    "compliance/tree.py": "a workspace of a runtime, compared whole: rights and targets of links count",
+    "compliance/trees.py": "a folder at random, that the kit made a moment ago",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
     "workspace/watch.py": "names of folders at any depth, to hear of changes in them; nothing is opened",
     "files/disk.py": "removes a tree of any depth",

@@ -54,6 +54,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "completion": ("completion", "print shell completion for bash, zsh or fish"),
     "models": ("models", "list the model backends and models that work here"),
     "explain": ("explain", "say what an error code means and what to do"),
+    "compliance": ("compliance", "play the eleven compliance tests against a runtime"),
     "doctor": ("doctor", "check what is installed and works, and how to fix the rest"),
     "ask": ("ask", "say which strategy serves a request and why, and start it"),
     "repair": ("repair", "mend a failing test without a model, or say why not"),
