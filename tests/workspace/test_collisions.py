@@ -78,6 +78,8 @@ def test_a_step_that_makes_one_is_neither_committed_nor_taken_for_no_change(spac
             act()
         assert caught.value.code == "workspace.collision"
     assert space.pending() is not None
+    space.rollback()
+    assert (space.directory / "a.txt").read_bytes() == FIRST and space.pending() is None
 
 
 def test_a_large_file_is_compared_piece_by_piece(space: Workspace) -> None:

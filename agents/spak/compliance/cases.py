@@ -39,8 +39,8 @@ class Part:
     again: bool = False
     """Whether they are given without end."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    hash: str = ""
-    """`constant`: every content has the same hash."""
+    blind: Sequence[str] = ()
+    """Two words between which the runtime's hash of contents sees no difference."""
     seen: str = ""
     """The file that shows that the tool has begun."""
     argv_again: Mapping[str, Sequence[str]] = field(default_factory=dict)

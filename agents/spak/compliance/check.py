@@ -119,8 +119,14 @@ def _other_codes(seen: Seen, asks: list[int]) -> str:
     return "" if len({*codes}) == len(asks) else f"the errors at questions {asks} have the codes {codes}"
 
 
+def _either(seen: Seen, ways: Sequence[Mapping[str, Any]]) -> str:
+    found = [problems(seen, way) for way in ways]
+    return "" if [] in found else " or ".join(problem[0] for problem in found)
+
+
 CHECKS: Mapping[str, Callable[[Seen, Any], str]] = {
     "end": _end,
+    "either": _either,
     "asks": _asks,
     "asks_at_least": _asks_at_least,
     "words_at_most": _words,

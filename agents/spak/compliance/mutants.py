@@ -90,6 +90,13 @@ MUTANTS: Sequence[Mutant] = (
         "        if False:\n            return wanted.mode",
     ),
     Mutant(
+        9,
+        "bytes of one hash are not compared",
+        "workspace/store.py",
+        "if known != data and self.digest(known) == digest:",
+        "if False:",
+    ),
+    Mutant(
         10,
         "a lease is waited for without end",
         "ledger/lease.py",

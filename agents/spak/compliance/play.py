@@ -89,7 +89,7 @@ class Task:
             "goal": "Call the tools until the work is done, then call over.",
             "tools": dict(cases.tools()),
             "limits": {**LIMITS, **self.part.limits},
-            **({"hash": self.part.hash} if self.part.hash else {}),
+            **({"blind": list(self.part.blind)} if self.part.blind else {}),
             **more,
         }
 

@@ -12,8 +12,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from spak.errors import RunError
 from spak.files.disk import SYNC_EACH, Disk
-from spak.workspace.store import Store
+from spak.workspace.store import COLLISION, Store
 from spak.workspace.tree import Node, Scanner, to_bytes, to_text
 
 
@@ -92,9 +93,7 @@ class Applier:
         self, folder: _Folder, filename: str, wanted: Node, path: str, found: os.stat_result
     ) -> None:
         mode = self._mode(wanted, stat.S_IMODE(found.st_mode))
-        same = (
-            found.st_size == wanted.size and self._scanner.digest(folder.fd, filename, found) == wanted.digest
-        )
+        same = found.st_size == wanted.size and self._holds(folder.fd, filename, found, wanted)
         if same and mode == stat.S_IMODE(found.st_mode):
             return
         if same and found.st_nlink == 1:
@@ -107,6 +106,15 @@ class Applier:
             self._note(path)
             return
         self._make(folder, filename, wanted, path, mode)
+
+    def _holds(self, at: int, filename: str, found: os.stat_result, wanted: Node) -> bool:
+        """Whether a file has the content; one that has other bytes of the same name has not."""
+        try:
+            return self._scanner.digest(at, filename, found) == wanted.digest
+        except RunError as error:
+            if error.code != COLLISION:
+                raise
+            return False
 
     def _make(self, folder: _Folder, filename: str, wanted: Node, path: str, mode: int | None = None) -> None:
         """Make a file, link or folder in place of nothing or of one of the same kind."""

@@ -47,6 +47,7 @@ _HEAD = struct.Struct(">c43sQQ")
 _CRC = struct.Struct(">I")
 _SIZE = _HEAD.size + _CRC.size
 _BUFFERED = 4 << 20
+COLLISION = "workspace.collision"
 Hashing = Callable[[], "hashlib._Hash"]
 _Place = tuple[int, int]
 """Where the bytes begin, and how many they are."""
@@ -465,7 +466,7 @@ def _read(fd: int, size: int) -> bytes:
 
 def _collision(digest: str) -> RunError:
     return RunError(
-        "workspace.collision",
+        COLLISION,
         f"two different contents have the name {digest}",
         "nothing was stored over the other; keep both files and the store folder, and report it",
     )
