@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from cli_calls import warm
+from spak import data
 from spak.cli import spak as command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,6 +57,7 @@ def test_the_version_names_each_law_by_its_hash() -> None:
     """By the reckoning of another program."""
     said = warm(Path.cwd(), ("--version",)).out.splitlines()
     assert said[0].startswith("spak ")
+    assert said.pop() == f"kernel code     sha256:{data.kernel_code()}"
     by_name = {line.split()[0]: line.split()[1] for line in said[1:]}
     assert set(by_name) == {"specs/policy", "specs/laws", "specs/examples"}
     for folder, digest in by_name.items():

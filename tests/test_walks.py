@@ -11,6 +11,7 @@ OTHERS = {
     "cli/apply.py": "names of one folder of the user's own, to tell whether cases count; nothing is opened",
     "compliance/tree.py": "a workspace of a runtime, compared whole: rights and targets of links count",
     "compliance/trees.py": "a folder at random, that the kit made a moment ago",
+    "data.py": "the sources of SPAK itself, to hash them",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
     "workspace/watch.py": "names of folders at any depth, to hear of changes in them; nothing is opened",
     "files/disk.py": "removes a tree of any depth",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from spak import canon, config
+from spak import canon, config, data
 from spak.costs.prices import no_price
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.evolve.suites.sealed import Bench
@@ -77,6 +77,7 @@ class Plan:
             "launcher": self.host.launcher.entry.name if self.host.launcher else "",
             "in_place": "",
             "toolchain": dict(config.versions()),
+            "kernel_code": data.kernel_code(),
             **({OWN: own} if own else {}),
             **about,
         }

@@ -190,6 +190,11 @@ def refused(folder: Path) -> None:
     (folder / "make.mg").write_text(spec("refused.md", "allowed_program("))
 
 
+def ended(folder: Path) -> None:
+    shutil.copy(ROOT / "specs" / "examples" / "hello.spak", folder)
+    shell(folder, "spak run hello.spak")
+
+
 def repaired(folder: Path) -> None:
     (folder / "shop.py").write_text("def total(items):\n    return 0\n")
     test = "from shop import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
@@ -254,7 +259,7 @@ def asked(folder: Path) -> None:
 GROUND: dict[str, Callable[[Path], None]] = {
     "README.md": readme, "checkpoints.md": checkpointed, "cli.md": edited, "evaluate.md": evaluated,
     "first-spec.md": repaired, "graph.md": drawn, "history.md": past, "policy.md": rules,
-    "refused.md": refused, "repair.md": clamped, "strategies.md": asked,
+    "packs.md": ended, "refused.md": refused, "repair.md": clamped, "strategies.md": asked,
     "world.md": shop,
 }  # fmt: skip
 LATER: dict[str, Callable[[Path], None]] = {

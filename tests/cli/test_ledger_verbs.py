@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import Cli
+from spak.data import kernel_code
 
 
 @pytest.fixture
@@ -27,6 +28,7 @@ def test_replay_of_a_run_and_of_its_file_agree(cli: Cli, ended: str, exported: P
         "records": shown["records"],
         "summary_hash": shown["summary_hash"],
         "first_difference": None,
+        "kernel_code": {"recorded": [kernel_code()], "here": kernel_code()},
     }
     for selector in (ended, "latest", "run.jsonl", str(exported)):
         done = cli("replay", selector, "--json")

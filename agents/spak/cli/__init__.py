@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "replay": ("replay", "derive every commit again, without model or sandbox"),
     "ledger": ("ledger", "verify a ledger"),
     "export": ("export", "write a run into one file"),
+    "verify-pack": ("verify_pack", "check a run with its statement: signature, records, replay"),
     "import": ("import_", "read a run from an exported file"),
     "report": ("report", "write a run's report as one HTML page"),
     "suite": ("suite", "keep runs as cases, add cases, check a suite"),
@@ -95,7 +96,7 @@ class _Lazy(click.Group):
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the release, and the hash of each folder of laws and specs that ships.
+    """Print the release, and the hashes of the laws and specs that ship and of the code that decides.
 
     Such a hash is what `cd FOLDER && sha256sum *.mg | sha256sum` gives (`*.spak` for specs, in the C locale).
     Source: seed 004, part two, 10.1; docs/adr/0096.
@@ -113,13 +114,14 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
             for file in sorted(data.path(folder).glob(f"*.{ending}"))
         )
         click.echo(f"{folder:<15} sha256:{sha256(listing.encode()).hexdigest()}")
+    click.echo(f"{'kernel code':<15} sha256:{data.kernel_code()}")
     ctx.exit()
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
-    help="Show the version, and the hashes of the laws and specs that ship, and exit.",
+    help="Show the version, the hashes of the laws and specs that ship and of the deciding code, and exit.",
 )  # fmt: skip
 def spak() -> None:
     """Run agents as programs: specs are checked, runs are permitted, recorded and replayed."""

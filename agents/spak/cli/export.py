@@ -1,4 +1,4 @@
-"""`spak export RUN`: a run as one file, lossless, or in the shapes of others."""
+"""`spak export RUN`: a run as one file, lossless, with a statement in front, or in the shapes of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-SHAPES = click.Choice(["events", "aep", "items", "steps"])
+PACK = "pack"
+SHAPES = click.Choice([PACK, "events", "aep", "items", "steps"])
 
 
 @click.command()
@@ -29,31 +30,52 @@ SHAPES = click.Choice(["events", "aep", "items", "steps"])
     "--as",
     "shape",
     type=SHAPES,
-    help="Write it as events, as AEP registers, as Open Responses items or as tuples of steps.",
+    help="Write it as a pack, as events, as AEP registers, as Open Responses items or as tuples of steps.",
+)
+@click.option(
+    "--sign", "key", metavar="NAME", help="With --as pack: sign the statement with this key of yours."
+)
+@click.option(
+    "--proof", type=click.Path(path_type=Path), help="With --as pack: the proof of `spak ledger prove RUN`."
 )
 @common.runs_option
 @common.json_option
-def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | None, as_json: bool) -> int:
+def command(
+    run: str,
+    output: Path | None,
+    shape: str | None,
+    key: str | None,
+    proof: Path | None,
+    runs_dir: Path | None,
+    as_json: bool,
+) -> int:
     """Write RUN into one file with a footer, so that it can be checked and imported anywhere.
 
-    With --as it is one JSON object a line in another shape, made from the ledger alone; such a file cannot be
-    imported.
+    With --as pack a statement of the run that ended comes first, for spak verify-pack and tools of others.
+    With another --as it is one JSON object a line in that shape, made from the ledger alone; such a file
+    cannot be imported.
     """
     from spak.errors import UsageError
-    from spak.ledger.export import export
     from spak.ledger.files import FileLedgers
     from spak.runner.views.report import plural
 
     root, name = common.find_run(run, runs_dir)
     output = None if output == Path("-") else output
-    if shape is not None:
+    if shape != PACK and (key is not None or proof is not None):
+        raise UsageError("usage.arguments", "--sign and --proof are of a pack", "add --as pack")
+    if shape not in (None, PACK):
         return _shaped(root, name, shape, output, as_json)
     if as_json and output is None:
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
     files = _keep_files(root, name)
     reader = FileLedgers(root).reader(name)
+    write = _writing(shape == PACK, key, proof)
     try:
-        footer = export(reader, common.output()) if output is None else _into(output, reader)
+        footer = (
+            write(reader, common.output())
+            if output is None
+            else _aside(output, lambda stream: write(reader, stream))
+        )
     finally:
         reader.close()
     if as_json:
@@ -70,8 +92,22 @@ def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | N
     elif output is not None:
         common.say(f"{plural(footer.count, 'record')} and {plural(footer.blobs, 'blob')} in {output}")
         common.say(_holds(files))
-        common.say(f"next: spak ledger verify {output}")
+        common.say(f"next: spak {'verify-pack' if shape == PACK else 'ledger verify'} {output}")
     return 0
+
+
+def _writing(as_pack: bool, key: str | None, proof: Path | None) -> Callable[[Ledger, BinaryIO], Footer]:
+    """What writes the run into a stream."""
+    from spak.ledger.export import export
+
+    if not as_pack:
+        return export
+    from spak.cli import keys
+    from spak.ledger import pack
+
+    private = None if key is None else keys.load(key).private
+    log = None if proof is None else common.read_text(proof)
+    return lambda reader, stream: pack.write(reader, stream, private, log)
 
 
 def _shaped(root: Path, name: str, shape: str, output: Path | None, as_json: bool) -> int:
@@ -162,13 +198,6 @@ def _holds(files: dict[str, Any]) -> str:
         return texts
     secrets = "".join(f"\n  a file of secrets: {path!a}" for path in files["secrets"])
     return f"{texts}, and {plural(files['files'], 'file')} of the workspace as they are{secrets}"
-
-
-def _into(output: Path, reader: Ledger) -> Footer:
-    """The whole run in a file, or no file."""
-    from spak.ledger.export import export
-
-    return _aside(output, lambda stream: export(reader, stream))
 
 
 def _aside(output: Path, write: Callable[[BinaryIO], T]) -> T:

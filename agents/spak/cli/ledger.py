@@ -75,7 +75,7 @@ def verify_command(
         root, name = common.find_run(run, runs_dir)
         marks += _marks(files, keys, FileLog(root), name)
         report = verify_run(root / name, _one(marks))
-    problems = [{"seq": item.seq, "code": item.code, "message": item.message} for item in report.problems]
+    problems = [item.to_json() for item in report.problems]
     if as_json:
         common.emit({"ok": report.ok, "records": report.records, "head": report.head, "problems": problems})
         return 0 if report.ok else 1
@@ -97,7 +97,7 @@ class Keys:
 
     def __init__(self, given: Iterable[str], witnesses: Iterable[str]) -> None:
         self._given = tuple(given)
-        self.witnesses = tuple(_key(text) for text in witnesses)
+        self.witnesses = tuple(key_of(text) for text in witnesses)
 
     def of(self, note: Note) -> Verifier:
         """The key for a checkpoint. Raises: UsageError `usage.arguments` where there is none."""
@@ -112,7 +112,7 @@ class Keys:
                     "--key KEY, as `spak ledger checkpoint` printed it",
                 )
             return _own(chosen)[0]
-        keys = [_key(text) for text in self._given]
+        keys = [key_of(text) for text in self._given]
         return next((key for key in keys if key.name == note.head().origin), keys[0])
 
     def head(self, path: Path) -> Head:
@@ -309,7 +309,7 @@ def _key_in(text: str, keys: Keys) -> Verifier:
     return keys.of(read(text.partition("\n\n")[2].encode()))
 
 
-def _key(text: str) -> Verifier:
+def key_of(text: str) -> Verifier:
     """A public key, or the one in a file."""
     from spak.ledger.note import verifier
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from spak.cli import common
 from spak.errors import LedgerError, UsageError
 from spak.inputs import open_input
 from spak.ledger.chain import follow
+from spak.ledger.statement import is_header
 from spak.records import Record
 
 
@@ -53,7 +54,7 @@ def records(selector: str, runs_dir: Path | None) -> Iterator[Record]:
 
 
 def _of_file(path: str) -> Iterator[Record]:
-    whole = takewhile(lambda line: line.endswith(b"\n"), open_file(path))
+    whole = dropwhile(is_header, takewhile(lambda line: line.endswith(b"\n"), open_file(path)))
     chained = takewhile(lambda line: not line.startswith((b'{"blob":', b'{"blobs":')), whole)
     for record, _ in follow(chained, path):
         yield record

@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     """Derive every commit of RUN (or of an exported file, - for standard input) again and compare."""
     from spak.cli import ledger_input
+    from spak.data import kernel_code
+    from spak.ledger.pack import other_kernel
     from spak.runner.views.report import plural
 
-    found, kept = _of_a_file(run) if ledger_input.is_file(run) else _of_a_run(*common.find_run(run, runs_dir))
+    code: dict[str, None] = {}
+    if ledger_input.is_file(run):
+        found, kept = _of_a_file(run, code)
+    else:
+        found, kept = _of_a_run(*common.find_run(run, runs_dir), code)
     difference = None if found.difference is None else found.difference.to_json()
     equal = difference is None
     if as_json:
@@ -33,6 +39,7 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
                 "records": found.records,
                 "summary_hash": found.state.summary,
                 "first_difference": difference,
+                "kernel_code": {"recorded": list(code), "here": kernel_code()},
                 **({} if kept is None else {"snapshot": kept}),
             }
         )
@@ -41,6 +48,8 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
         common.say(
             "equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}"
         )
+        for note in other_kernel(code):
+            common.say(f"note: {note.message} [{note.code}]")
         if kept is not None and kept["problem"]:
             common.say(f"DAMAGED: the snapshot was removed: {kept['problem']}")
         if run != "-":
@@ -48,18 +57,26 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     return 0 if equal and not (kept and kept["problem"]) else 1
 
 
-def _of_a_file(run: str) -> tuple[Replay, None]:
+def _of_a_file(run: str, code: dict[str, None]) -> tuple[Replay, None]:
+    """The replay of a file; `code` gets the hashes of the kernels that decided it."""
     from spak.cli import ledger_input
-    from spak.kernel.replay import replay
+    from spak.kernel.replay import Replay
+    from spak.ledger.statement import code_of
 
-    return replay(ledger_input.records(run, None)), None
+    found = Replay()
+    for record in ledger_input.records(run, None):
+        code |= dict.fromkeys(code_of(record))
+        found.feed(record)
+    found.finish()
+    return found, None
 
 
-def _of_a_run(root: Path, name: str) -> tuple[Replay, dict[str, Any] | None]:
-    """The replay of a run folder, and how its snapshot compares; a damaged one is removed."""
+def _of_a_run(root: Path, name: str, code: dict[str, None]) -> tuple[Replay, dict[str, Any] | None]:
+    """The same of a run folder, and how its snapshot compares; a damaged one is removed."""
     from spak.kernel.replay import Replay
     from spak.ledger import snapshots
     from spak.ledger.files import FileLedgers
+    from spak.ledger.statement import code_of
     from spak.runner.resume import Comparison
 
     found, problem, kept = Replay(), "", None
@@ -69,6 +86,7 @@ def _of_a_run(root: Path, name: str) -> tuple[Replay, dict[str, Any] | None]:
         problem = error.message
     compared = Comparison(kept, found)
     for record, _ in FileLedgers(root).reader(name).read():
+        code |= dict.fromkeys(code_of(record))
         found.feed(record)
         compared.feed(record)
     found.finish()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from spak import canon
 from spak.errors import LedgerError
@@ -32,6 +32,10 @@ class Problem:
     seq: int
     code: str
     message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The problem as commands print it."""
+        return {"seq": self.seq, "code": self.code, "message": self.message}
 
 
 def check_run_id(run: str) -> str:

@@ -5,20 +5,21 @@
     {"blobs":n,"count":n,"footer":1,"head":"...","run":"..."}      one footer, the last line
 
 Every line is canonical and ends with a newline, so that the same run always gives the same file, and a file
-cut anywhere is found. An import is checked while it is read and becomes a run as a whole or leaves nothing
-behind.
+cut anywhere is found. A pack (spak.ledger.pack) has one line more, before the others. An import is checked
+while it is read and becomes a run as a whole or leaves nothing behind.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol
 
 from spak.errors import LedgerError
 from spak.ledger.chain import is_record_line, read_lines
 from spak.ledger.verify import Footer, Walk
 from spak.ports import Blobs, Ledger, Ledgers
+from spak.records import Record
 
 __all__ = ["ImportingLedgers", "Intake", "export", "import_", "is_record_line"]
 
@@ -49,8 +50,15 @@ class ImportingLedgers(Ledgers, Protocol):
         """A place for a run that is coming in; it exists once it is kept."""
 
 
-def export(ledger: Ledger, stream: BinaryIO) -> Footer:
-    """Write the run to `stream`; gives the footer written.
+class Lines(Protocol):
+    """What takes the bytes of an export."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
+def export(ledger: Ledger, stream: Lines, see: Callable[[Record], None] | None = None) -> Footer:
+    """Write the run to `stream`; gives the footer written. `see` is shown every record.
 
     Raises: LedgerError `ledger.blob` when a blob is damaged, `ledger.line` when a record is; what an unable
     stream raises comes through as it is.
@@ -59,6 +67,8 @@ def export(ledger: Ledger, stream: BinaryIO) -> Footer:
     for record, line in ledger.read():
         if count == 0:
             run = _run_of(record.body.get("host"), ledger.run)
+        if see is not None:
+            see(record)
         stream.write(line)
         count += 1
     for name in _names(ledger.blobs):
@@ -69,7 +79,7 @@ def export(ledger: Ledger, stream: BinaryIO) -> Footer:
     return footer
 
 
-def _write_blob(name: str, data: bytes, stream: BinaryIO) -> None:
+def _write_blob(name: str, data: bytes, stream: Lines) -> None:
     """The line of a blob, piece by piece: base64 is its own canonical form, and a blob may be large."""
     stream.write(b'{"blob":"%s","data":"' % name.encode())
     for at in range(0, len(data), PIECE):

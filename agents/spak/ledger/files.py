@@ -3,6 +3,7 @@
     <root>/<run>/trace.jsonl    the ledger, and the only truth
     <root>/<run>/blobs/         bodies too large for a line
     <root>/<run>/snapshot       a cache of the run's state (spak.ledger.snapshots)
+    <root>/<run>/pack.json      what may be stated of a run that ended (spak.ledger.pack)
     <root>/<run>/lock           the lease
 
 Takes records, gives them back with their exact lines. A run exists with its genesis or not at all: the first
@@ -24,7 +25,7 @@ from types import TracebackType
 from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.snapshot import Snapshot
-from spak.ledger import snapshots
+from spak.ledger import pack, snapshots
 from spak.ledger.blobs import FileBlobs, no_lease
 from spak.ledger.chain import check_run_id, follow, read_lines, tampered
 from spak.ledger.faults import typed
@@ -147,6 +148,11 @@ class FileLedger:
             snapshots.drop(self.folder)
         elif snapshots.write(self.folder, snapshot, self._size, self._hashing):
             self._known = Scan(snapshot.count, snapshot.head, self._size, 0)
+
+    def conclude(self) -> None:
+        """Write the statement of the run, which has ended, if there is none yet and the lease is held."""
+        if self._lease is not None:
+            pack.keep(self, self.folder)
 
     def close(self) -> None:
         """Flush and give the lease back, also when the flush fails; idempotent."""

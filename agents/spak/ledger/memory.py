@@ -123,6 +123,9 @@ class MemoryLedger:
             raise no_lease()
         self._kept.snapshot = snapshot
 
+    def conclude(self) -> None:
+        """Nothing: the statement is derived where it is asked for."""
+
     def close(self) -> None:
         if self._writable:
             self._writable = False

@@ -135,6 +135,14 @@ def check_inclusion(text: str, key: Verifier, witnesses: tuple[Verifier, ...] = 
     return Proved(head, leaf, index, seq, line)
 
 
+def claimed(text: str) -> Leaf:
+    """The leaf that a proof is about, not verified to be in a log. Raises: LedgerError `ledger.proof`."""
+    line = text.split("\n", 2)[1:2]
+    if not text.startswith(f"{FIRST}\nextra ") or not line:
+        raise _wrong("its first lines are not those of a proof")
+    return read_leaf(_extra(line[0][6:])["leaf"].encode())
+
+
 def consistency_text(old: int, path: list[bytes], checkpoint: str) -> str:
     """The proof that a checkpoint of `old` leaves is the beginning of this one."""
     return f"old {old}\n" + "".join(f"{encoded(one)}\n" for one in path) + "\n" + checkpoint

@@ -7,7 +7,8 @@ memory. It re-derives no decision: that is `spak replay`.
 Codes of problems: those of `spak.ledger.chain`, and `form` (a line is not in canonical form), `torn_tail`
 (a last line that was never finished: a warning in a run folder, where the next open cuts it), `footer`
 (missing, partial, or not in agreement with the lines), `blob` (missing, damaged, or nobody's), `checkpoint`
-(the ledger is shorter than a checkpoint says, or another one), `too_many` (the list stops here).
+(the ledger is shorter than a checkpoint says, or another one), `header` (what precedes the records of a pack
+is no statement), `statement` (it is not of these lines), `too_many` (the list stops here).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.inputs import open_input
 from spak.ledger.chain import Problem, check_line, named_blobs, next_previous
+from spak.ledger.statement import Facts, Header, differences, is_header
 from spak.ports import Blobs
 from spak.records import Record
 
@@ -114,8 +116,13 @@ class Walk:
         self.head = canon.ZERO
         self.problems: list[Problem] = []
         self.blob = b""
+        self.record: Record | None = None
+        """That of the last line, where it is the one that belongs there."""
+        self.header: Header | None = None
+        """What precedes the records, where the file is a pack."""
+        self.facts: Facts | None = None
+        self.checkpoint = checkpoint
         self._exported = exported
-        self._checkpoint = checkpoint
         self._store = blobs
         self._named: dict[str, int] = {}
         self._blobs = 0
@@ -123,8 +130,14 @@ class Walk:
         self._footer: Footer | None = None
         self._torn = False
 
-    def feed(self, line: bytes) -> Literal["record", "blob", "footer"]:
+    def feed(self, line: bytes) -> Literal["header", "record", "blob", "footer"]:
         """Judge the next line; gives what it was taken for."""
+        self.record = None
+        if self._exported and self.count == 0 and self.header is None and is_header(line):
+            self.header, self.facts = Header(line), Facts()
+            return "header"
+        if self.facts is not None:
+            self.facts.line(line)
         if self._torn or self._footer is not None:
             self._wrong("order", "a line after the end")
         if self._exported and line.startswith(b'{"blob":'):
@@ -146,6 +159,8 @@ class Walk:
             for digest, seq in self._named.items():
                 self._wrong("blob", f"blob {digest} is missing", seq)
         self._check_checkpoint_reached()
+        if self.header is not None and self.facts is not None:
+            self._check_statement(self.header, self.facts)
         ok = all(problem.code in WARNINGS for problem in self.problems)
         return Report(ok, self.count, self.head, tuple(self.problems))
 
@@ -164,6 +179,10 @@ class Walk:
             self._add(problem)
         elif canon.dumps(canon.loads(line)) + b"\n" != line:
             self._wrong("form", "the line is not in canonical form")
+        else:
+            self.record = record
+            if self.facts is not None and record is not None:
+                self.facts.record(record)
         if record is not None:
             self._see(record, line)
         self.head = next_previous(line, canon.digest(line))
@@ -174,9 +193,9 @@ class Walk:
         host = record.body.get("host") if self.count == 0 else None
         if isinstance(host, dict) and isinstance(host.get("run"), str):
             self.run = host["run"]
-            if self._checkpoint is not None and self._checkpoint.run != self.run:
+            if self.checkpoint is not None and self.checkpoint.run != self.run:
                 self._wrong(
-                    "checkpoint", f"the checkpoint is of run {self._checkpoint.run}, not of {self.run}"
+                    "checkpoint", f"the checkpoint is of run {self.checkpoint.run}, not of {self.run}"
                 )
         for digest in named_blobs(line):
             if self._store is not None:
@@ -227,18 +246,27 @@ class Walk:
             self._wrong("footer", f"the footer is of run {footer.run}, the genesis of {self.run}")
 
     def _check_checkpoint_head(self) -> None:
-        wanted = self._checkpoint
+        wanted = self.checkpoint
         if wanted is not None and self.count == wanted.count and self.head != wanted.head:
             self._wrong(
                 "checkpoint", f"after {wanted.count} records the head is not the checkpoint's", self.count - 1
             )
 
     def _check_checkpoint_reached(self) -> None:
-        wanted = self._checkpoint
+        wanted = self.checkpoint
         if wanted is not None and self.count < wanted.count:
             self._wrong(
                 "checkpoint", f"{self.count} records are left of at least {wanted.count}: the end was cut"
             )
+
+    def _check_statement(self, header: Header, facts: Facts) -> None:
+        if header.statement is None:
+            self._wrong("header", "the first line is no statement of a pack in canonical form", 0)
+            return
+        wanted = facts.statement(header.log)
+        if canon.dumps(header.statement) != canon.dumps(wanted):
+            names = list(differences(header.statement, wanted))
+            self._wrong("statement", f"the ledger says otherwise of {', '.join(names) or 'a type'}")
 
     def _wrong(self, code: str, message: str, seq: int | None = None) -> None:
         self._add(Problem(self.count if seq is None else seq, code, message))

@@ -46,6 +46,10 @@ class Ledger(Protocol):
     def keep(self, snapshot: Snapshot | None) -> None:
         """Keep one of the records so far, which are durable, or none. It may be lost: that is no error."""
 
+    def conclude(self) -> None:
+        """The run has ended: write its statement (spak.ledger.pack) where the store keeps one. It may be
+        lost: that is no error, since it follows from the records."""
+
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
 

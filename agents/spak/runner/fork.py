@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from spak import data
 from spak.errors import RunError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -58,4 +59,5 @@ def copied(records: Iterable[Record], at: int) -> Copied:
 
 def genesis_of(copy: Copied, run: str, parent: str, at: int, host: dict[str, object]) -> dict[str, object]:
     """The body of the fork's genesis: the same rules, another host part that names the parent."""
-    return {**copy.genesis.body, "host": {**host, "run": run, "parent": {"run": parent, "at": at}}}
+    now = {"run": run, "kernel_code": data.kernel_code(), "parent": {"run": parent, "at": at}}
+    return {**copy.genesis.body, "host": {**host, **now}}

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spak import canon
+from spak import canon, data
 from spak.cancel import Cancelled
 from spak.errors import BugError, LedgerError, RunError, UserError
 from spak.kernel import permit
@@ -165,7 +165,7 @@ class Run:
                 made._append([made._proven(record, found.judged) for record in found.missing])
             if not made.state.ended and not to_cancel:
                 made._recover(restore)
-                made._host(Kind.RESUME, {"records": ledger.count})
+                made._host(Kind.RESUME, {"records": ledger.count, "kernel_code": data.kernel_code()})
             made.flush()
         return made
 
@@ -195,6 +195,8 @@ class Run:
             if not self.state.ended or self._unflushed:
                 self.flush()
             self.keep_snapshot(LEAST)
+            if self.state.ended:
+                self.ledger.conclude()
         finally:
             self.performer.host.release()
             self.ledger.close()

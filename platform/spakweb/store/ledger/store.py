@@ -169,6 +169,9 @@ class DatabaseLedger:
         self._known = (row.count, row.head)
         return Snapshot(row.count, row.head, bytes(row.data))
 
+    def conclude(self) -> None:
+        """Nothing: the statement is derived where somebody downloads it."""
+
     def keep(self, snapshot: Snapshot | None) -> None:
         """Hand a snapshot in, or that there is none; nobody waits for it."""
         self._must_hold()
