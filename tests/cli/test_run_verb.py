@@ -123,7 +123,7 @@ def test_ends_that_are_no_success(
     assert (found, document["state"]) == (code, state), document
     refusal = document["refusal"]
     assert isinstance(refusal, dict)
-    assert set(refusal) == {"state", "codes", "cause", "evidence", "knob", "error"}
+    assert set(refusal) == {"state", "codes", "sentence", "cause", "evidence", "records", "knob", "error"}
     assert refusal["codes"] == [reason] and refusal["evidence"]
     assert document["waiting"] is None
     people = cli("run", "spec.spak")

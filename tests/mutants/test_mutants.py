@@ -14,6 +14,7 @@ POLLS = "tests/kernel/test_polls.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
 COLLISIONS = "tests/workspace/test_collisions.py"
 LOCKS = "tests/workspace/test_space_locks.py"
+REFUSALS = "tests/runner/test_refusals.py"
 EXTENSIONS = "tests/kernel/test_extensions.py"
 LOW = "tests/kernel/test_budget_low.py"
 MEMORY = "tests/kernel/test_memory.py"
@@ -111,6 +112,13 @@ MUTANTS = [
         "found = holders(file, fd)",
         "found: list[str] = []",
         f"{LOCKS}::TestLock::test_a_tool_that_outlives_its_runner_keeps_it",
+    ),
+    Mutant(
+        "a refusal does not name what its cause names",
+        "runner/views/refusals.py",
+        "wanted = {seq for seq in named if seq in seen} | {end.seq}",
+        "wanted = {end.seq}",
+        f"{REFUSALS}::test_a_loop_names_every_result_that_repeats",
     ),
     Mutant(
         "nothing is pruned",

@@ -20,7 +20,7 @@ from spak.runner import View, view
 from spak.runner.blobs import prompt_of
 from spak.runner.repeats import OtherPrompts
 from spak.runner.resume import as_kept
-from spak.runner.views import own_tests, witnessed
+from spak.runner.views import own_tests, refusals, witnessed
 from spak.runner.views.as_recorded import Reading
 from spak.runner.views.causes import Trail
 from spak.runner.views.quality import judges
@@ -78,7 +78,9 @@ def view_of(root: Path, run: str, strict: bool = False) -> View:
         stop = "" if is_held(root / run) else "paused"
         budgets = None if found.rules is None else found.rules.program.budgets
         cause = trail.sentence()
-        seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
+        ended = found.state.ended and found.state.status != "succeeded"
+        rests_on = refusals.evidence((record for record, _ in reader.read()), cause) if ended else ()
+        seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause, rests_on)
         seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=checked)
         seen = replace(seen, by_own_tests=own_tests.known(apart), witnessed=witnessed.known(calls))
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)

@@ -46,7 +46,7 @@ from spak.runner import SHIPPED, Host, Run, Stop, View, view
 from spak.runner.blobs import expand
 from spak.runner.searches import Earlier
 from spak.runner.secret_guard import found_in
-from spak.runner.views import causes, own_tests
+from spak.runner.views import causes, own_tests, refusals
 from spak.runner.views.quality import judges
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
@@ -106,7 +106,9 @@ class Session:
         apart = own_tests.paths(record for record, _ in ledger.read()) if good else ()
         unhappy = state.ended and not good
         cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
-        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
+        rests_on = refusals.evidence((record for record, _ in ledger.read()), cause) if unhappy else ()
+        head, count = ledger.head, ledger.count
+        seen = view(ledger.run, state, head, count, self.stop, prompt, budgets, cause, rests_on)
         seen = replace(seen, recorded=self.run.history.others.to_json(), checked=checked, by_own_tests=apart)
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spak.runner import View
 
 
+EVIDENCE = 4
+"""Records that a refusal shows without --json: the last ones."""
 _COUNTS = ("input", "output", "cached", "cache_write")
 _WORDS = {True: "permitted", False: "denied", "ask": "waits for a signed approval"}
 
@@ -193,14 +195,16 @@ def _print(seen: View, with_registers: bool, home: Rest | None = None, did: Sequ
         say(f"  recording: {answers} recorded for another prompt of the same step, first in record {first}")
     if seen.refusal is not None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
-        if seen.refusal["cause"]:
-            say(f"       {seen.refusal['cause']}")
+        if said := seen.refusal["cause"] or seen.refusal["sentence"]:
+            say(f"       {said}")
         if seen.refusal["error"]:
             error = seen.refusal["error"]
             say(f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}")
             say(f"      {error['hint']}")
         if seen.refusal["knob"]:
             say(f"  knob: {seen.refusal['knob']}")
+        for record in seen.refusal["records"][-EVIDENCE:]:
+            say(f"  evidence: record {record['seq']} ({record['kind']}) {record['hash']}")
     for line in did:
         say(f"  {line}")
     if with_registers:

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from spak import data
 from spak.kernel.outcomes import ROLLED_BACK
+from spak.runner.views import refusals
 from spakweb.face.runs import dashboards, run_parts, timeline
 from spakweb.ground import clock
 from spakweb.store.hooks.models import Delivery, Webhook
@@ -283,9 +284,9 @@ def test_every_code_that_ends_a_run_has_words() -> None:
     assert len(codes) > 25
     assert [code for code in codes if not endings.words(code)] == []
     own = [code for code in codes if code.partition(".")[0] in ("run", "budget", "policy", "secret")]
-    assert [code for code in own if code not in endings.WORDS] == []
+    assert [code for code in own if code not in refusals.WORDS] == []
     for fault in ROLLED_BACK - {"invalid"}:
-        assert endings.words(f"tool.{fault}") not in ("", endings.FAMILIES["tool"]), fault
+        assert endings.words(f"tool.{fault}") not in ("", refusals.FAMILIES["tool"]), fault
     for family in ("patch.mismatch", "tool.timeout", "validator.anything", "workspace.full", "llm.refused"):
         assert endings.words(family)
     assert endings.sentence("Failed", "t", ["other.code"], "") == "Failed in t: other.code."

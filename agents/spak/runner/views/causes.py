@@ -8,6 +8,7 @@ the `end` commit holds the cause as data the records before it what it rests on.
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -371,3 +372,18 @@ def _listed(items: Sequence[object]) -> str:
     if len(items) > LISTED:
         return f"{items[0]} to {items[-1]}"
     return ", ".join(map(str, items))
+
+
+def numbers(sentence: str) -> list[int]:
+    """The records that a sentence names, spans filled in."""
+    found: list[int] = []
+    for listed in NUMBERS.findall(sentence):
+        for part in listed.split(", "):
+            first, _, last = part.replace(" to ", "-").partition("-")
+            begin, end = int(first), int(last or first)
+            found += range(begin, min(end, begin + watchdog.MOST) + 1)
+    return found
+
+
+NUMBERS = re.compile(r"(?<=\brecord )\d+|(?<=\brecords )\d+(?:(?:-|, | to )\d+)*")
+"""Where a sentence names records."""

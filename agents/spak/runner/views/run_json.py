@@ -6,7 +6,7 @@ pointer, variables, pending query) and metrics.json. Both can be made again from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from spak.kernel.state import State, registers
 from spak.policy.approval import action_hash
 from spak.ports import Prompt
 from spak.program import Budgets
+from spak.runner.views.refusals import refusal
 
 UNCHECKED = "completed, unchecked"
 """The word for a run that succeeded though nothing checked its result."""
@@ -87,10 +88,11 @@ def view(
     prompt: Prompt | None = None,
     budgets: Budgets | None = None,
     cause: str = "",
+    evidence: Sequence[Mapping[str, Any]] = (),
 ) -> View:
     """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for; with the
     spec's `budgets` metrics and registers say what may still be used; `cause` says in a sentence why the run
-    ended (spak.runner.views.causes)."""
+    ended (spak.runner.views.causes), `evidence` on which records (spak.runner.views.refusals)."""
     return View(
         run=run,
         state=shown_state(state, stop),
@@ -101,7 +103,7 @@ def view(
         metrics=metrics(state) if budgets is None else {**metrics(state), **allowance(budgets, state)},
         artifacts=artifacts(state),
         waiting=waiting(state, prompt),
-        refusal=refusal(state, cause),
+        refusal=refusal(state, cause, evidence),
         registers=registers(state, budgets),
     )
 
@@ -213,22 +215,6 @@ def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
 def outline(prompt: Prompt) -> list[dict[str, Any]]:
     """The items of a prompt in order, by name and length: with its text they say where each begins."""
     return [{"name": item["name"], "chars": len(item["text"])} for item in prompt.items]
-
-
-def refusal(state: State, cause: str = "") -> dict[str, Any] | None:
-    """Why a run ended that did not succeed: codes, the cause in a sentence, evidence by content hash, and the
-    knob that would help, if one would."""
-    if not state.ended or state.status == "succeeded":
-        return None
-    r7 = state.r7
-    return {
-        "state": state.status,
-        "codes": list(r7.codes),
-        "cause": cause,
-        "evidence": list(r7.evidence),
-        "knob": r7.knob,
-        "error": state.r4,
-    }
 
 
 TASK_STATES: Mapping[str, str] = {

@@ -24,8 +24,8 @@ from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.program.model import Budgets
 from spak.proposers.repair import answers
-from spak.records import Kind, decode
-from spak.runner.views import causes, own_tests, repairs
+from spak.records import Kind, Record, decode
+from spak.runner.views import causes, own_tests, refusals, repairs
 from spakweb.face.fleet.show import why_waits
 from spakweb.face.runs import backends, prompts, record_parts, times, workspace
 from spakweb.face.runs.filters import PAGE, RecordFilter
@@ -105,6 +105,7 @@ def head(run: Run) -> dict[str, Any]:
         "said": endings.linked(outcome(run), address(run)),
         "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
         "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
+        "evidence": evidence(run),
         "bars": [
             _bar("steps", summary.get("steps", 0), limits["steps"]),
             _bar("tokens", used, limits["tokens"]),
@@ -233,11 +234,25 @@ def _died(run: Run) -> str:
 
 def _cause(run: Run) -> str:
     """Why it ended, with record numbers; empty where its records cannot be read."""
+    return causes.sentence(_tail(run))
+
+
+def evidence(run: Run) -> tuple[dict[str, Any], ...]:
+    """The records that a run rests on which failed or was refused, by hash; none of any other."""
+    if run.state not in (State.FAILED, State.REFUSED):
+        return ()
+    tail = _tail(run)
+    return refusals.evidence(tail, causes.sentence(tail))
+
+
+def _tail(run: Run) -> list[Record]:
+    """The last records of a run; none where they cannot be read."""
     try:
-        tail = DatabaseLedgers().reader(run.key).read(max(0, run.count - causes.TAIL))
-        return causes.sentence(record for record, _ in tail)
+        return [
+            record for record, _ in DatabaseLedgers().reader(run.key).read(max(0, run.count - causes.TAIL))
+        ]
     except LedgerError:
-        return ""
+        return []
 
 
 def _who(run: Run, action: str) -> str:

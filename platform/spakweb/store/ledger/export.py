@@ -26,7 +26,7 @@ from spak.ledger.verify import Walk
 from spak.records import decode
 from spak.runner import view
 from spak.runner.history import Attempted, History, rules_of
-from spak.runner.views import own_tests
+from spak.runner.views import own_tests, refusals
 from spak.runner.views.as_recorded import Reading, program_of
 from spak.runner.views.causes import Trail
 from spak.runner.views.events import events
@@ -310,7 +310,10 @@ def _parts(run: Run) -> ReportParts:
         own_tests.feed(apart, record)
     replayed.finish()
     checked_ = walk.report()
-    seen = view(run.key, replayed.state, run.head, run.count, "paused", cause=trail.sentence())
+    cause = trail.sentence()
+    unhappy = replayed.state.ended and replayed.state.status != "succeeded"
+    rests_on = refusals.evidence((record for record, _ in reader.read()), cause) if unhappy else ()
+    seen = view(run.key, replayed.state, run.head, run.count, "paused", cause=cause, evidence=rests_on)
     seen = replace(seen, checked=judged, by_own_tests=own_tests.known(apart))
     equal = replayed.difference is None
     unreplayed = "" if replayed.unreplayed is None else replayed.unreplayed.message
