@@ -5,11 +5,12 @@ PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 WORKERS ?= auto
 FAULT_WORKERS ?= 4
+SEEDS ?= 1000
 # Some machines forbid Python to keep what it has compiled: then every process of the tests compiles it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup users run demo screenshots test lint check bench agents faults fuzz format clean
+.PHONY: help setup users run demo screenshots test lint check bench agents faults simulate fuzz format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -49,6 +50,9 @@ agents: setup ## real coding agents behind the guard, from npm, against a script
 
 faults: setup ## every fault test, the long walks too; more workers than cores, for they mostly wait
 	$(PYTEST) -n $(FAULT_WORKERS) --dist loadfile --no-loadscope-reorder -m faults $(ARGS)
+
+simulate: setup ## workers, queue, store and faults from one seed each, in virtual time; SEEDS=10000, ARGS="--seed 7"
+	@PYTHONPATH=agents:platform $(PYTHON_BIN) -m simulate --seeds $(SEEDS) $(ARGS)
 
 fuzz: setup ## every test with random input, the long ones too: 10,000 examples of each law of policies, 10 minutes of the API
 	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} SPAK_FUZZ_SECONDS=$${SPAK_FUZZ_SECONDS:-600} $(PYTEST) --timeout 7200 -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)

@@ -126,7 +126,7 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 
 
 def test_files_stay_short() -> None:
-    tracked = [*MODULES, *WEB_MODULES, *(ROOT / "bench").glob("*.py")]
+    tracked = [*MODULES, *WEB_MODULES, *(ROOT / "bench").glob("*.py"), *(ROOT / "simulate").glob("*.py")]
     lines = {module_id(path): len(path.read_text().splitlines()) for path in tracked}
     long = {name for name, count in lines.items() if count > LONGEST}
     assert long == set(LONG_FOR_A_REASON), "split it, or say above which one idea makes it this long"
@@ -186,6 +186,6 @@ def test_the_map_names_every_room() -> None:
 def test_helpers_of_tests_have_names_of_their_own() -> None:
     """Test modules may share a name (importmode importlib); what they import from `tests/` may not."""
     helpers = Counter(path.stem for path in (ROOT / "tests").glob("*.py"))
-    known = set(sys.stdlib_module_names) | {"spak", "spakweb", "bench"}
+    known = set(sys.stdlib_module_names) | {"spak", "spakweb", "bench", "simulate"}
     assert not set(helpers) & known
     assert not list((ROOT / "tests").rglob("__init__.py"))

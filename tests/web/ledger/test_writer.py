@@ -88,6 +88,22 @@ def test_who_lost_the_lease_shows_nothing_and_frees_nothing(team: Team) -> None:
     assert (row.state, row.task, row.summary, row.holder) == (State.QUEUED, "", {}, "another")
 
 
+def test_records_that_were_not_taken_are_not_shown(team: Team) -> None:
+    """The simulator's seed 29: a run read "succeeded" whose last records the database had refused."""
+    mine = ledger(team)
+    with held_back():
+        writing.writer.submit(mine.renewal()).result(WAIT_S)
+        twice = (mine.row.pk, 0, "act", "proposal", "", "", 1, b"a second record 0")
+        refused = writing.writer.submit(Batch(mine.row.pk, mine.run, mine.fence, 1, 2, "h", [twice]))
+        mine.row.count = 2
+        mine.show(shown(mine.row, State.SUCCEEDED))
+    with pytest.raises(LedgerError):
+        refused.result(WAIT_S)
+    mine.close()
+    row = Run.objects.get()
+    assert (row.state, row.count, row.projected, row.holder) == (State.QUEUED, 1, 0, "")
+
+
 @pytest.mark.parametrize(("wanted", "done", "left"), [("pause", "pause", ""), ("cancel", "pause", "cancel")])
 def test_only_the_wish_that_was_fulfilled_is_taken_back(
     team: Team, wanted: str, done: str, left: str

@@ -54,7 +54,8 @@ class Batch:
     records: list[sql.RecordRow] = field(default_factory=list)
     blobs: list[sql.BlobRow] = field(default_factory=list)
     shown: tuple[Any, ...] | None = None
-    """The projection, if it is to be written; of a run that was lost it is left out."""
+    """The projection, if it is to be written; left out of a run that was lost, or whose records so far the
+    database did not take."""
     free: bool = False
     """The lease is given back, if it is still held."""
     renew: tuple[str, float] | None = None

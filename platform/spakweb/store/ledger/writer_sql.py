@@ -85,17 +85,20 @@ _APPENDED = (
 waited for it is compared and moved as it is by then."""
 _SHOWN = (
     f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
-    "wanted = CASE WHEN wanted = %s OR %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
+    "wanted = CASE WHEN wanted = %s OR %s THEN '' ELSE wanted END "
+    "WHERE id = %s AND fence = %s AND count >= %s"
 )
+"""Not of records that the database did not take: the run would read ended, and nobody would go on with it."""
 _SHOWN_TYPES = (
     "text", "text", "text", "timestamptz", "timestamptz", "jsonb", "integer", "text", "boolean", "bigint",
-    "bigint",
+    "bigint", "integer",
 )  # fmt: skip
 _SHOWN_TOGETHER = (
     f"UPDATE {_RUNS} AS r SET {', '.join(f'{name} = v.{name}' for name in PROJECTED)}, "
     "wanted = CASE WHEN r.wanted = v.done OR v.ended THEN '' ELSE r.wanted END "
     f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _SHOWN_TYPES)}) "
-    f"AS v({', '.join(PROJECTED)}, done, ended, id, fence) WHERE r.id = v.id AND r.fence = v.fence"
+    f"AS v({', '.join(PROJECTED)}, done, ended, id, fence, least) "
+    "WHERE r.id = v.id AND r.fence = v.fence AND r.count >= v.least"
 )
 _TAKEN = (
     f"UPDATE {_RUNS} SET fence = fence + 1, holder = %s, lease_until = %s, left_at = 0, mode = %s, "
@@ -210,7 +213,7 @@ def drop(cursor: Any, runs: Sequence[int]) -> None:
 
 
 def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write projections of runs that are still held: rows of `shown`."""
+    """Write projections of runs that are still held, and whose records are there: rows of `shown`."""
     _change(cursor, _SHOWN, _SHOWN_TOGETHER, list(rows))
 
 
@@ -251,7 +254,7 @@ def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
         else _FIELDS[name].get_db_prep_save(getattr(row, name), connection)
         for name in PROJECTED
     )
-    return (*values, done, row.ended, row.pk, fence)
+    return (*values, done, row.ended, row.pk, fence, row.projected)
 
 
 def _document(value: Any) -> Any:

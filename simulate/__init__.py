@@ -1,0 +1,1 @@
+"""Deterministic simulation: kernel, runner, queue, ledger, leases and faults from one seed."""
