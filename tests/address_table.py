@@ -44,6 +44,7 @@ REVISED = json.dumps({"text": "task A { }", "revision": 1})
 TEAM_ROUTES = {
     "spak-team-home": Route(VIEWER),
     "spak-team-members": Route(VIEWER),
+    "spak-team-checkpoint": Route(VIEWER),
     "spak-team-keep": Route(ADMIN, "post", {"days": "30"}),
     "spak-member-role": Route(ADMIN, "post", {"role": "viewer"}, ("team", "member")),
     "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),

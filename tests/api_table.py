@@ -217,6 +217,8 @@ ROWS = (
     reads("report-page", RUN),
     reads("log", RUN),
     reads("export", RUN),
+    reads("proof", RUN, answers=(409,)),
+    reads("checkpoint", answers=(409,)),
     reads("changes", RUN),
     reads("junit", RUN),
     reads("branches", RUN),

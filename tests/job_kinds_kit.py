@@ -16,6 +16,7 @@ from django.conf import settings
 
 from run_rows_kit import begun
 from spak.evolve.suites.judge import Verdict
+from spak.ledger.settings import Checkpoints
 from spakweb.ground import clock
 from spakweb.ground.audit.models import Event
 from spakweb.ground.outgoing import Answer
@@ -23,7 +24,7 @@ from spakweb.store.campaigns.models import Campaign
 from spakweb.store.hooks.models import DELIVER, Delivery, Webhook
 from spakweb.store.jobs.models import Job
 from spakweb.store.reviews.models import Check, Patch
-from spakweb.store.runs.models import State
+from spakweb.store.runs.models import LogCheckpoint, State
 from spakweb.store.sources.fetching import Found
 from spakweb.store.sources.models import Branch, Source
 from spakweb.store.specs.models import ProblemFile
@@ -39,6 +40,7 @@ from spakweb.work.reviews import actions as reviews
 from spakweb.work.reviews import checks, merge_queue
 from spakweb.work.reviews.protection import protect
 from spakweb.work.reviews.rules import CHECKS
+from spakweb.work.runs import checkpoints
 from spakweb.work.sources import actions as sources
 from spakweb.work.sources import branches, reading, run_reading
 from spakweb.work.specs import problem_files
@@ -177,6 +179,12 @@ def campaign(cast: Any, patch: pytest.MonkeyPatch) -> Work:
     return Work(str(made.pk), Event.objects.filter(action="campaign.ended").count)
 
 
+def signed(cast: Any, patch: pytest.MonkeyPatch) -> Work:
+    patch.setattr(settings, "CHECKPOINTS", Checkpoints(log="example.com/platform"))
+    begun(cast.team, cast.spec.head, "r-1", state=State.SUCCEEDED, ended_at=clock.now())
+    return Work(str(cast.team.pk), LogCheckpoint.objects.filter(size=1).count)
+
+
 MADE: dict[str, Callable[[Any, pytest.MonkeyPatch], Work]] = {
     DELIVER: webhook,
     telemetry.SEND: spans,
@@ -190,4 +198,5 @@ MADE: dict[str, Callable[[Any, pytest.MonkeyPatch], Work]] = {
     checks.CHECK: check,
     merge_queue.ADVANCE: merge,
     STEP: campaign,
+    checkpoints.WRITE: signed,
 }

@@ -23,6 +23,7 @@ from spakweb.ground.database import restoring
 from spakweb.ground.database.settings import LIMITS, Limits, database
 from spakweb.ground.environment import (
     BadSetting,
+    checkpoints,
     flag,
     folders,
     number,
@@ -222,7 +223,6 @@ if LONG_COMMANDS.intersection(sys.argv[1:2]):
     DATABASE_LIMITS = replace(DATABASE_LIMITS, statement_s=0, idle_s=0)
 DATABASES = {"default": database(text("SPAK_WEB_DATABASE_URL"), DATA_DIR, DATABASE_LIMITS)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-ATOMIC_REQUESTS = False
 
 REDIS_URL = text("SPAK_WEB_REDIS_URL")
 if REDIS_URL and not REDIS_URL.startswith(("redis://", "rediss://")):
@@ -288,6 +288,7 @@ JOBS = (
     "spakweb.work.reviews.checks.KIND",
     "spakweb.work.reviews.queue_steps.KIND",
     "spakweb.work.campaigns.steps.KIND",
+    "spakweb.work.runs.checkpoints.KIND",
 )
 """The kinds of jobs that workers do besides runs (spakweb.work.jobs.kinds)."""
 JOB_QUEUE = text("SPAK_WEB_JOB_QUEUE", "default")
@@ -419,16 +420,15 @@ if STORAGE not in _STORES:
     raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "fix it, or unset it")
 STORAGES = {
     "default": {"BACKEND": _STORES[STORAGE]},
-    "staticfiles": {
-        "BACKEND": "spakweb.ground.web.files.HashedFiles"
-        if PRODUCTION
-        else "spakweb.ground.web.files.PlainFiles"
-    },
+    "staticfiles": {"BACKEND": f"spakweb.ground.web.files.{'HashedFiles' if PRODUCTION else 'PlainFiles'}"},
 }
 WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_AUTOREFRESH = not PRODUCTION
 MEDIA_ROOT = DATA_DIR / "media"
 
+CHECKPOINTS = checkpoints("SPAK_WEB_CHECKPOINT_LOG", "SPAK_WEB_CHECKPOINT_TO", "SPAK_WEB_CHECKPOINT_WITNESS")
+CHECKPOINT_EVERY_S = number("SPAK_WEB_CHECKPOINT_EVERY_S", 3600, 10, 86400)
+CHECKPOINT_TOKEN = text("SPAK_WEB_CHECKPOINT_TOKEN")
 KEEP_RUNS_DAYS = number("SPAK_WEB_KEEP_RUNS_DAYS", 0, 0, 36500)
 """Days after which runs that ended are deleted, in teams that say nothing of it; 0: never."""
 

@@ -10,7 +10,7 @@ checkpoint outside: the log of a store must still begin with the tree that the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from spak import canon
@@ -22,7 +22,7 @@ from spak.ledger.proofs import Leaf, consistency_text, inclusion_text
 
 
 class Log(Protocol):
-    """Leaves in order, and the hashes of perfect subtrees over them (`merkle.Node`)."""
+    """Leaves, by the hashes of perfect subtrees over them (`merkle.Node`)."""
 
     @property
     def size(self) -> int:
@@ -30,9 +30,6 @@ class Log(Protocol):
 
     def node(self, level: int, index: int) -> bytes:
         """The hash of a perfect subtree."""
-
-    def append(self, leaves: Sequence[Leaf]) -> None:
-        """Add leaves at the end; they are durable when it returns."""
 
 
 def leaf_of(run: str, lines: Iterable[bytes], before: Leaf | None = None) -> Leaf:

@@ -5,7 +5,8 @@ cannot rewrite, or only visibly: another machine's folder, a remote that refuses
 objects are kept. Each place has `<size>.checkpoint` of each checkpoint and `latest.checkpoint`.
 
     /mnt/evidence              a folder, made where it is missing
-    git+ssh://host/repo.git    the branch `checkpoints` of a repository, pushed with the git of this machine
+    git+ssh://host/repo.git    the branch `checkpoints` of a repository, pushed with the git of this machine;
+                               with `#name` at the end the branch `checkpoints-name`
     https://host/bucket/path   GET and PUT below it, `Authorization: Bearer` with a token
 """
 
@@ -124,16 +125,24 @@ def _write_git(text: str, files: Mapping[str, bytes], token: str) -> None:
             return
         who = ("-c", "user.name=spak", "-c", "user.email=spak@localhost", "-c", "commit.gpgSign=false")
         _git(text, folder, *who, "commit", "--quiet", "--message", f"Checkpoint {min(files)}")
-        _git(text, folder, "push", "--quiet", "--", text[4:], f"HEAD:refs/heads/{BRANCH}")
+        remote, branch = _branch(text)
+        _git(text, folder, "push", "--quiet", "--", remote, f"HEAD:{branch}")
 
 
 def _fetch(text: str, folder: Path) -> bool:
     """An empty repository in the folder, with the branch if the remote has it."""
     _git(text, folder, "init", "--quiet", "--template=")
-    found = _git(text, folder, "ls-remote", "--", text[4:], f"refs/heads/{BRANCH}").stdout
+    remote, branch = _branch(text)
+    found = _git(text, folder, "ls-remote", "--", remote, branch).stdout
     if found:
-        _git(text, folder, "fetch", "--quiet", "--depth=1", "--", text[4:], f"refs/heads/{BRANCH}")
+        _git(text, folder, "fetch", "--quiet", "--depth=1", "--", remote, branch)
     return bool(found)
+
+
+def _branch(text: str) -> tuple[str, str]:
+    """The remote that the text of a place names, and the whole name of its branch."""
+    remote, _, name = text[4:].partition("#")
+    return remote, f"refs/heads/{BRANCH}-{name}" if name else f"refs/heads/{BRANCH}"
 
 
 def _git(text: str, folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
@@ -149,7 +158,12 @@ def _git(text: str, folder: Path, *words: str, check: bool = True) -> subprocess
     except OSError as error:
         raise _failed(text, f"git: {error.strerror}") from error
     if check and done.returncode:
-        last = done.stderr.decode(errors="replace").replace(text[4:], shown(text[4:])).strip().splitlines()
+        last = (
+            done.stderr.decode(errors="replace")
+            .replace(_branch(text)[0], shown(text[4:]))
+            .strip()
+            .splitlines()
+        )
         raise _failed(text, last[-1][:200] if last else f"git ended with {done.returncode}")
     return done
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from spak.ledger.settings import Checkpoints
 
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
@@ -108,6 +112,22 @@ def folders(name: str) -> list[str]:
         if not path.startswith("/") or ".." in Path(path).parts or len(Path(path).parts) < 2:
             raise BadSetting(name, f"has {path!r}", "whole paths of folders", "write /srv/git, or unset it")
     return found
+
+
+def checkpoints(log: str, to: str, witness: str) -> Checkpoints:
+    """The logs of the teams' runs: their name, places and witnesses; without a name there are none."""
+    from spak.errors import UsageError
+    from spak.ledger import settings as log_settings
+
+    given = [part.split() for part in words(witness)]
+    try:
+        if any(len(part) != 2 for part in given):
+            raise UsageError("usage.config", "each witness is an address, a space and its key", "")
+        witnesses = [{"url": url, "key": key} for url, key in given]
+        found = {"log": text(log), "to": words(to), "witnesses": witnesses}
+        return log_settings.read(found)
+    except UsageError as error:
+        raise BadSetting(log, error.message, error.hint, f"fix {log}, {to} or {witness}") from error
 
 
 def operators_law(name: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ urlpatterns = [
     path("t/<slug:team>/roles/<int:role>/remove/", views.named_role_remove, name="spak-named-role-remove"),
     path("t/<slug:team>/rules/", views_rules.rules, name="spak-team-rules"),
     path("t/<slug:team>/rules/save/", views_rules.save, name="spak-team-rules-save"),
+    path("t/<slug:team>/latest.checkpoint", views.checkpoint, name="spak-team-checkpoint"),
     path("t/<slug:team>/keep/", views.keep_runs, name="spak-team-keep"),
     path("t/<slug:team>/invite/", views.invite, name="spak-invite"),
     path("t/<slug:team>/invite/<int:invitation>/withdraw/", views.withdraw, name="spak-invite-withdraw"),

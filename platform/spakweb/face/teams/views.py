@@ -20,6 +20,7 @@ from spakweb.ground.audit.models import Event
 from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import Invitation, Membership, NamedRole, Role, Team, Token, User
 from spakweb.ground.text import as_number
+from spakweb.store.runs.models import LogCheckpoint
 from spakweb.work.teams import actions, named_roles, tokens
 from spakweb.work.teams.adapter import SESSION_KEY
 
@@ -59,8 +60,21 @@ def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
         "link": link,
         "named_roles": _named(team),
         "platform_days": settings.KEEP_RUNS_DAYS,
+        "checkpoint": LogCheckpoint.objects.filter(team=team).first(),
     }
     return render(request, "teams/members.html", context)
+
+
+@require_safe
+def checkpoint(request: HttpRequest, team: str) -> HttpResponse:
+    """The last signed checkpoint of the team's runs, as a file."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    row = LogCheckpoint.objects.filter(team=found).first()
+    if row is None:
+        messages.info(request, "There is no checkpoint yet. The operator turns them on.")
+        return redirect("spak-team-members", team=team)
+    headers = {"Content-Disposition": f'attachment; filename="{row.size:012d}.checkpoint"'}
+    return HttpResponse(row.note, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _named(team: Team) -> list[dict[str, Any]]:

@@ -358,3 +358,46 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class LogLeaf(AppendOnly):
+    """A leaf of a team's log of runs (spak.ledger.log): what a run had at a checkpoint, or its tombstone."""
+
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="+")
+    index = models.PositiveIntegerField()
+    run = models.CharField(max_length=128)
+    """The run's key: its row may be gone, which the log then shows."""
+    count = models.PositiveIntegerField()
+    erased = models.BooleanField()
+    text = models.BinaryField()
+    """What the tree hashes."""
+    nodes = models.BinaryField()
+    """The hashes of the perfect subtrees that this leaf completes, 32 bytes each, from level 0 on."""
+
+    class Meta:
+        ordering = ("team", "index")
+        constraints = (models.UniqueConstraint(fields=("team", "index"), name="one_leaf_per_place"),)
+        indexes = (models.Index(fields=("team", "run", "-index"), name="last_leaf_of_a_run"),)
+
+    def __str__(self) -> str:
+        return f"{self.run} {self.count}"
+
+
+class LogCheckpoint(models.Model):
+    """The last signed checkpoint of a team's log."""
+
+    TEAM_PATH = "team"
+
+    team = models.OneToOneField(Team, models.PROTECT, primary_key=True, related_name="+")
+    note = models.TextField()
+    size = models.PositiveIntegerField()
+    key = models.CharField(max_length=400)
+    """The public key that verifies it."""
+    made_at = models.DateTimeField()
+    problems = models.JSONField(default=list)
+    """What went wrong: runs that were rewritten or are gone, places, witnesses."""
+
+    def __str__(self) -> str:
+        return f"{self.team_id}: {self.size}"

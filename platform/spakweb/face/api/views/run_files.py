@@ -12,7 +12,7 @@ from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 
-from spak.errors import UserError
+from spak.errors import LedgerError, UserError
 from spak.records import Kind
 from spak.runner.views.junit import junit
 from spakweb.face.api.operations import RUN, Query, get
@@ -22,6 +22,7 @@ from spakweb.face.runs import log, workspace
 from spakweb.face.sources.run_views import as_patch
 from spakweb.ground.errors import Refused
 from spakweb.store.ledger import export
+from spakweb.store.ledger.log import DatabaseLog
 from spakweb.store.ledger.store import DatabaseLedgers
 from spakweb.store.specs import reach
 
@@ -79,6 +80,20 @@ def get_log(request: Request, team: str, run: str) -> Any:
 def export_run(request: Request, team: str, run: str) -> Any:
     """The whole ledger, as `spak import` and `spak replay` take it."""
     return export.as_jsonl(find_run(request, team, run, whole=True))
+
+
+@get(
+    "spak-api-proof", f"{RUN}run.tlog-proof", gives={(200, "text/plain"): str},
+    query=(Query("seq", int, description="Prove this record too; without it the run as a whole."),),
+)  # fmt: skip
+def get_proof(request: Request, team: str, run: str, query: dict[str, Any]) -> HttpResponse:
+    """The proof that the run, or one of its records, is in the last signed checkpoint of the team."""
+    found = find_run(request, team, run, whole=True)
+    try:
+        text = DatabaseLog(found.team).prove(found, query.get("seq"))
+    except LedgerError as error:
+        raise Refused.of(error) from error
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
 
 
 @get("spak-api-changes", f"{RUN}changes.patch", gives={(200, "text/x-diff"): str})

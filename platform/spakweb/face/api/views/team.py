@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpResponse
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -14,8 +15,10 @@ from spakweb.face.audit.views import narrowed
 from spakweb.face.fleet import show
 from spakweb.ground import access
 from spakweb.ground.audit.models import Event
+from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import Team
 from spakweb.store.jobs.models import Job
+from spakweb.store.runs.models import LogCheckpoint
 from spakweb.work.jobs import show as jobs
 
 
@@ -152,3 +155,14 @@ def retry_work(request: Request, team: str, job: int) -> Any:
     jobs.retry(request.user, found)
     found.refresh_from_db()
     return jobs.row_of(found)
+
+
+@get("spak-api-checkpoint", f"{TEAM}latest.checkpoint", gives={(200, "text/plain"): str})
+def get_checkpoint(request: Request, team: str) -> HttpResponse:
+    """The last signed checkpoint of the team's runs."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    row = LogCheckpoint.objects.filter(team=found).first()
+    if row is None:
+        hint = "The operator turns them on: docs/deploy.md, Checkpoints."
+        raise Refused("ledger.not_covered", "There is no checkpoint of this team yet.", hint, 409)
+    return HttpResponse(row.note, content_type="text/plain; charset=utf-8")
