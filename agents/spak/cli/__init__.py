@@ -61,6 +61,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "repair": ("repair", "mend a failing test without a model, or say why not"),
     "guard": ("guard", "run a coding agent behind the walls, its changes as transactions"),
     "mcp": ("mcp", "offer our tools to clients of MCP, and use those of others, pinned"),
+    "tune": ("tune", "tune a kernel in C for a problem, and write the result as a drop-in"),
     "demo": ("demo", "tune a C attention kernel on this machine, verify and replay it"),
 }
 """Verb to its module and its line of help."""

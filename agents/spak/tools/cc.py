@@ -130,21 +130,21 @@ def _compile(call: Call) -> ToolResult:
 def _flags(args: Any, source: bytes) -> list[str]:
     flags = gcc.checked(args.get("flags", ()))
     if args.get("flags_from_source"):
-        flags += gcc.checked(_marked(source, MARK).split())
+        flags += gcc.checked(marked(source, MARK).split())
     return flags + gcc.definitions(args.get("defines", {}))
 
 
 def _compiler(args: Any, source: bytes) -> str:
     """`gcc` or `clang`. Raises: UsageError `cc.compiler`."""
-    named = _marked(source, COMPILER_MARK) if args.get("flags_from_source") else ""
+    named = marked(source, COMPILER_MARK) if args.get("flags_from_source") else ""
     found = named or str(args.get("compiler", "gcc"))
     if found not in ("gcc", "clang"):
         raise UsageError("cc.compiler", f"{found[:80]!a} is no compiler", "name gcc or clang")
     return found
 
 
-def _marked(source: bytes, mark: str) -> str:
-    """What follows a mark in the first lines of the source."""
+def marked(source: bytes, mark: str) -> str:
+    """What follows a mark in the first lines of the source; empty without one."""
     for line in source.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]:
         row = line.decode("utf-8", "replace").strip()
         if row.startswith(mark):
