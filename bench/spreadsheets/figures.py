@@ -54,6 +54,7 @@ class Outcome:
     retries: int
     ends: tuple[str, ...]
     replayed: bool
+    """Whether its ledgers verify and replay, of our arm."""
     whole: bool
     """Whether every file is right."""
 
@@ -73,21 +74,19 @@ def one(arm: str, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="spak-sheets-") as name:
         folder, began = Path(name), time.perf_counter()
         cpu = time.process_time()
-        ends: tuple[str, ...] = ()
-        replayed = True
+        used, place = ours.Used(), folder
         if arm in SWITCHES:
             used, place = ours.pipeline(model, made, folder, SWITCHES[arm])
-            tokens, calls, ends, replayed = used.tokens, used.calls, tuple(used.ends), used.replayed
         else:
-            place = folder
-            tokens, calls = _chats(arm, model, made, folder)
+            used.tokens, used.calls = _chats(arm, model, made, folder)
         seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+        replayed = arm == OURS and ours.replayed(used, folder)
         right, there = _right(made, place)
     return Outcome(
         arm=arm,
         seed=seed,
-        tokens=tokens,
-        calls=calls,
+        tokens=used.tokens,
+        calls=used.calls,
         seconds=seconds,
         cpu_s=cpu_s,
         corrupted=there - right,
@@ -96,7 +95,7 @@ def one(arm: str, seed: int) -> Outcome:
         firsts=model.good_first.total(),
         bad=model.bad,
         retries=model.retries,
-        ends=ends,
+        ends=tuple(used.ends),
         replayed=replayed,
         whole=right == len(made),
     )

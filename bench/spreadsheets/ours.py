@@ -17,6 +17,7 @@ from bench.spreadsheets.sheets import Sheet, plant
 from bench.spreadsheets.tools import Breaking, ReadTable
 from spak import canon, tokens
 from spak.kernel.replay import replay
+from spak.kernel.state import State
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers
 from spak.ledger.verify import verify
@@ -106,8 +107,8 @@ class Used:
     tokens: int = 0
     calls: int = 0
     ends: list[str] = field(default_factory=list)
-    replayed: bool = True
-    """Whether each ledger verifies and replays to the state that its run ended with."""
+    states: list[State] = field(default_factory=list)
+    """The last state of each run."""
 
 
 def pipeline(model: Model, sheets: list[Sheet], folder: Path, switches: Switches) -> tuple[Used, Path]:
@@ -121,6 +122,18 @@ def pipeline(model: Model, sheets: list[Sheet], folder: Path, switches: Switches
         model.forget()
         place = _run(model, missing, place, folder / f"{number}", switches, used)
     return used, place
+
+
+def replayed(used: Used, folder: Path) -> bool:
+    """Whether each ledger of a pipeline verifies, and replays to the state that its run ended with."""
+    for number, state in enumerate(used.states, start=1):
+        reader = FileLedgers(folder / f"{number}").reader("run")
+        again = replay(record for record, _ in reader.read())
+        whole = verify((line for _, line in reader.read()), exported=False).ok
+        reader.close()
+        if not whole or again.difference is not None or again.state != state:
+            return False
+    return True
 
 
 def _run(
@@ -142,9 +155,7 @@ def _run(
     try:
         stop = run.advance("full_auto")
         used.ends.append(", ".join(run.state.r7.codes) or run.state.status if stop == "ended" else stop)
-        again = replay(record for record, _ in run.ledger.read())
-        whole = verify((line for _, line in run.ledger.read()), exported=False).ok
-        used.replayed &= whole and again.difference is None and again.state == run.state
+        used.states.append(run.state)
     finally:
         run.close()
     used.tokens += asked.tokens
