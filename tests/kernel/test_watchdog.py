@@ -38,6 +38,21 @@ def ended(*steps: Step, script: Any, **budgets: int) -> World:
 SAME = exited(0, key="same", r3="root-0")
 
 
+@pytest.mark.parametrize("times", [1, 2, 3, 7])
+def test_the_number_of_turns_that_end_a_run_is_that_of_config(times: int) -> None:
+    run = ended(tool("a", "write"), script=lambda *_: SAME, watchdog=times)
+    assert codes(run) == LOOP and len(run.effects) == times
+
+
+@pytest.mark.parametrize("part", ["task", "action", "key", "r3"])
+def test_each_part_of_a_mark_makes_a_difference(part: str) -> None:
+    same = {"task": "t", "action": "a", "key": "k", "root": "r"}
+    name = "root" if part == "r3" else part
+    seen = [watchdog.mark(**{**same, name: f"{number}"}) for number in range(6)]
+    assert watchdog.loop(seen, 3, 3) is None
+    assert watchdog.loop([watchdog.mark(**same)] * 3, 3, 3) == (1, 3)
+
+
 def look_elsewhere(effect: Effect, count: int) -> Any:
     """The first step always reads the same; the plan looks at another thing each time."""
     if effect.act == "plan":

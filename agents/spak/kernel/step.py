@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spak.kernel import permit, route
+from spak.kernel import budget, permit, route
 from spak.kernel.answer import answer, settle
 from spak.kernel.budget import extend
 from spak.kernel.rules import Rules
@@ -44,6 +44,7 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
             extend.asked(turn, body["extend"])
     elif expects(state, proposal):
         turn.spend(proposal.side)
+        turn.state = budget.noticed(rules, turn.state)
         settle(turn, proposal)
         _follow(turn, answer(turn, proposal.kind, body))
     return turn.done()

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spak.costs import cost_of
-from spak.kernel import budget, fit, render
+from spak.kernel import fit, render
 from spak.kernel.gate import Judged
 from spak.kernel.memory import Memory
 from spak.kernel.rules import Rules
@@ -165,8 +165,6 @@ class Turn:
                 r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
                 r2=self.state.r2 + cost.tokens,
             )
-        if cost.tokens:
-            self.state = budget.noticed(self.rules, self.state)
 
     def go_to(self, task: str, step: str) -> None:
         """Set the program counter; nothing is pending there yet."""
