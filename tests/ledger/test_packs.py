@@ -7,27 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from pack_kit import GOLDEN, PRIVATE, PUBLIC, logged, packed
 from spak import canon, data
 from spak.errors import LedgerError, UsageError
-from spak.ledger import FileLedgers, MemoryLedgers, dsse, import_, pack, verify
-from spak.ledger.note import Head, Verifier, own_verifier, sign
+from spak.ledger import FileLedgers, MemoryLedgers, import_, pack, verify
+from spak.ledger.note import own_verifier
 from spak.ledger.pack import Keys, Verdict, verify_pack
-from spak.policy import approval
+from spak.ledger.statement import read_bundle
 from spak.records import Record
-
-GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden" / "kernel-1").glob("*.jsonl"))
-PRIVATE = bytes(range(32))
-PUBLIC = approval.encoded(Ed25519PrivateKey.from_private_bytes(PRIVATE).public_key().public_bytes_raw())
-
-
-def packed(file: Path, private: bytes | None = PRIVATE, log: str | None = None) -> bytes:
-    ledgers, out = MemoryLedgers(), io.BytesIO()
-    with file.open("rb") as stream:
-        run = import_(stream, ledgers)
-    pack.write(ledgers.reader(run), out, private, log)
-    return out.getvalue()
 
 
 def checked(data: bytes, keys: Keys | None = None) -> Verdict:
@@ -57,7 +45,7 @@ def test_every_kind_of_run_has_a_pack_that_is_valid(file: Path) -> None:
 
 
 def test_what_is_stated(tuning: bytes) -> None:
-    signed = dsse.read(canon.loads(tuning.split(b"\n", 1)[0]))
+    signed = read_bundle(canon.loads(tuning.split(b"\n", 1)[0]))
     assert signed is not None
     stated = json.loads(signed.payload)
     about = stated["predicate"]
@@ -163,27 +151,6 @@ def test_a_run_that_has_not_ended_has_no_statement(tmp_path: Path) -> None:
 
 
 # ---- logs ----------------------------------------------------------------------------------------------
-
-
-def logged(file: Path, erased: bool = False) -> tuple[str, Verifier]:
-    """The proof that a log of three runs has this one, and the log's key."""
-    from spak.ledger import merkle, proofs
-
-    lines = [line for line in file.read_bytes().splitlines(keepends=True) if line.startswith(b'{"#":')]
-    run = json.loads(lines[0])["body"]["host"]["run"]
-    root = None if erased else merkle_root(lines)
-    leaf = proofs.Leaf(run, len(lines), json.loads(lines[-1])["#"], root)
-    others = [proofs.Leaf(f"other-{n}", 3, canon.ZERO, bytes(32)) for n in range(2)]
-    tree = merkle.Tree([others[0].text(), leaf.text(), others[1].text()])
-    note = sign(Head("example.com/log", 3, merkle.root(3, tree.node)), PRIVATE)
-    path = merkle.inclusion(1, 3, tree.node)
-    return proofs.inclusion_text(leaf, 1, path, note.text()), own_verifier("example.com/log", PRIVATE)
-
-
-def merkle_root(lines: list[bytes]) -> bytes:
-    from spak.ledger import merkle
-
-    return merkle.root(len(lines), merkle.Tree(lines).node)
 
 
 def test_a_proof_that_a_log_has_the_run_is_part_of_the_pack() -> None:

@@ -24,13 +24,13 @@ from spak import canon
 from spak.data import kernel_code
 from spak.errors import LedgerError, UsageError, UserError
 from spak.kernel.replay import Replay
-from spak.ledger import dsse, merkle, proofs
+from spak.ledger import merkle, proofs
 from spak.ledger.chain import Problem
 from spak.ledger.export import Lines, export
 from spak.ledger.note import Verifier
 from spak.ledger.private import open_file
 from spak.ledger.proofs import Leaf
-from spak.ledger.statement import Facts, Header
+from spak.ledger.statement import Facts, Header, signed_by
 from spak.ledger.verify import Checkpoint, Footer, Report, Walk
 from spak.policy import approval
 from spak.ports import Ledger
@@ -109,7 +109,7 @@ def write(ledger: Ledger, stream: Lines, private: bytes | None = None, log: str 
     Raises: as `statement_of`.
     """
     statement = statement_of(ledger, log)
-    signed = statement if private is None else dsse.sign(canon.dumps(statement), private)
+    signed = statement if private is None else signed_by(canon.dumps(statement), private)
     stream.write(canon.dumps(signed) + b"\n")
     return export(ledger, stream)
 

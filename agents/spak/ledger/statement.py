@@ -1,26 +1,32 @@
 """What a VerificationPack states of a run that ended: an in-toto Statement v1, made from its export alone.
 
 Takes the lines of an exported run one by one; gives the statement, and how another statement differs. It
-derives no decision again: that is replay's. Source: seed 003, sections 3 and 11; in-toto Statement v1;
-docs/packs.md has the form.
+derives no decision again: that is replay's.
+
+A signed statement is a Sigstore bundle that holds a DSSE envelope. A bundle is written in one way: a value
+that differs from it in anything is refused, so that no byte goes unchecked. docs/packs.md has the forms.
+Source: seed 003, sections 3 and 11; in-toto Statement v1; DSSE 1.0.2; Sigstore bundle 0.3 (protobuf-specs).
 """
 
 from __future__ import annotations
 
 import hashlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from spak import canon
 from spak.errors import UserError
 from spak.kernel.seal import fold, opening
-from spak.ledger import dsse
-from spak.policy.approval import decoded
+from spak.policy import approval
 from spak.records import Authority, Kind, Record
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:spak:verification-pack:1"
 """The form of the predicate; another number when an older reader would misread it."""
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 _OPENINGS = (b'{"_type":', b'{"dsseEnvelope":')
 
@@ -39,15 +45,57 @@ def code_of(record: Record) -> tuple[str, ...]:
     return (code,) if isinstance(code, str) else ()
 
 
+class Signed(NamedTuple):
+    """What a bundle holds; nothing of it is verified yet."""
+
+    payload: bytes
+    key_id: str
+    signature: bytes
+
+    def is_of(self, public: str) -> bool:
+        """Whether the key (base64url) signed it."""
+        text = approval.encoded(self.signature)
+        return self.key_id == approval.key_id(public) and approval.is_signed(public, text, pae(self.payload))
+
+
+def pae(payload: bytes) -> bytes:
+    """The bytes that are signed: the pre-authentication encoding of DSSE."""
+    return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
+
+
+def signed_by(payload: bytes, private: bytes) -> dict[str, Any]:
+    """The bundle of a payload, signed with a raw private key of 32 bytes."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.from_private_bytes(private)
+    public = approval.encoded(key.public_key().public_bytes_raw())
+    return _bundle(Signed(payload, approval.key_id(public), key.sign(pae(payload))))
+
+
+def read_bundle(value: Any) -> Signed | None:
+    """What a bundle holds, or None for a value that is not exactly one."""
+    try:
+        envelope = value["dsseEnvelope"]
+        found = envelope["signatures"][0]
+        signed = Signed(
+            b64decode(envelope["payload"], validate=True),
+            str(found["keyid"]),
+            b64decode(found["sig"], validate=True),
+        )
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    return signed if _bundle(signed) == value else None
+
+
 class Header:
     """The first line of a pack. `statement` is None when the line is not one in canonical form."""
 
     def __init__(self, line: bytes) -> None:
         self.statement: Mapping[str, Any] | None = None
-        self.signed: dsse.Signed | None = None
+        self.signed: Signed | None = None
         value = _canonical(line.removesuffix(b"\n")) if line.endswith(b"\n") else None
         if value is not None and "_type" not in value:
-            self.signed = dsse.read(value)
+            self.signed = read_bundle(value)
             value = None if self.signed is None else _canonical(self.signed.payload)
         if value is not None and value.get("predicateType") == PREDICATE:
             self.statement = value
@@ -156,5 +204,18 @@ def _canonical(text: bytes) -> dict[str, Any] | None:
 
 
 def _hex(digest: Any) -> str:
-    raw = decoded(digest, 32) if isinstance(digest, str) else None
+    raw = approval.decoded(digest, 32) if isinstance(digest, str) else None
     return "" if raw is None else raw.hex()
+
+
+def _bundle(signed: Signed) -> dict[str, Any]:
+    signature = {"keyid": signed.key_id, "sig": b64encode(signed.signature).decode()}
+    return {
+        "dsseEnvelope": {
+            "payload": b64encode(signed.payload).decode(),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": [signature],
+        },
+        "mediaType": MEDIA_TYPE,
+        "verificationMaterial": {"publicKey": {"hint": signed.key_id}},
+    }
