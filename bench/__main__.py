@@ -40,6 +40,7 @@ ON_REQUEST = {
     "agents": 7200.0,
     "codeipi": 1800.0,
     "fuzz": 3600.0,
+    "libraries": 7200.0,
     "links": 7200.0,
     "rename": 7200.0,
     "peers": 7200.0,

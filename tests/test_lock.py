@@ -4,7 +4,8 @@ requirements.lock is what users need, requirements-dev.lock what tests and linte
 requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
-requirements-peers.lock, requirements-strategies.lock, requirements-links.lock, requirements-repair.lock,
+requirements-peers.lock, requirements-strategies.lock, requirements-libraries.lock,
+requirements-links.lock, requirements-repair.lock,
 requirements-selection.lock, requirements-codeipi.lock, requirements-repowise.lock,
 requirements-code-review-graph.lock and requirements-agents.lock have the same form; only
 `make bench ARGS=NAME` of that name installs what one pins.
@@ -28,6 +29,7 @@ import spak
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock",
          "requirements-telemetry.lock", "requirements-strategies.lock",
+         "requirements-libraries.lock",
          "requirements-links.lock", "requirements-repair.lock", "requirements-selection.lock",
          "requirements-codeipi.lock", "requirements-repowise.lock",
          "requirements-code-review-graph.lock", "requirements-agents.lock")  # fmt: skip
@@ -71,11 +73,12 @@ def test_it_names_no_server(lock: str) -> None:
     assert "--find-links" not in lock
 
 
-PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH, AGENTS = (
+PEERS, STRATEGIES, LIBRARIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH, AGENTS = (
     [Requirement(text) for text in SETTINGS["dependency-groups"][group]]
     for group in (
         "peers",
         "strategies",
+        "libraries",
         "links",
         "repair",
         "selection",
@@ -96,6 +99,7 @@ PEERS, STRATEGIES, LINKS, REPAIR, SELECTION, CODEIPI, REPOWISE, REVIEW_GRAPH, AG
         ("requirements-peers.lock", PEERS),
         ("requirements-telemetry.lock", wanted("telemetry")),
         ("requirements-strategies.lock", STRATEGIES),
+        ("requirements-libraries.lock", LIBRARIES),
         ("requirements-links.lock", LINKS),
         ("requirements-repair.lock", REPAIR),
         ("requirements-selection.lock", SELECTION),

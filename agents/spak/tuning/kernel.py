@@ -49,6 +49,12 @@ class Facts:
     kinds: tuple[str, ...]
     tolerance: Tolerance
 
+    @classmethod
+    def of(cls, name: str, text: str, problem: Problem) -> Facts:
+        """Those of a problem that is open."""
+        sizes = problem.least, problem.most, problem.timed
+        return cls(name, text, problem.prototype, *sizes, problem.kinds, problem.tolerance)
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -85,10 +91,7 @@ def checked(source: bytes, name: str, text: str, place: Place) -> Kernel:
     UnavailableError; Cancelled.
     """
     with session(name, text, place) as problem:
-        facts = Facts(
-            name, text, problem.prototype, problem.least, problem.most, problem.timed, problem.kinds,
-            problem.tolerance,
-        )  # fmt: skip
+        facts = Facts.of(name, text, problem)
     _compiled(source, facts, place)
     _right(facts, place)
     return Kernel(source, facts)
