@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tempfile import TemporaryFile
 import pytest
 
 from cli_calls import waited
+from spak.compliance.mutants import copy_package, replace_line
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW_PLUGINS = (
@@ -41,12 +41,7 @@ class Mutant:
 def must_be_noticed(mutant: Mutant, folder: Path) -> None:
     """Run the mutant's test on a copy with the mutant: it has to fail."""
     copy_package(folder)
-    path = folder / "spak" / mutant.file
-    text = path.read_text(encoding="utf-8")
-    count = text.count(mutant.old)
-    assert count == 1, f"{mutant.file} has the text of this mutant {count} times"
-    path.unlink()
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    replace_line(folder / "spak" / mutant.file, mutant.old, mutant.new)
     code, output = outcome_of(folder, mutant.test)
     assert code == 1, f"survived:\n{output[-2000:]}"
 
@@ -58,20 +53,6 @@ def must_pass_unchanged(mutants: Sequence[Mutant], folder: Path) -> None:
     tests = {mutant.test.partition("::")[0]: mutant.test for mutant in mutants}
     code, output = outcome_of(folder, *tests.values())
     assert code == 0, output[-2000:]
-
-
-def copy_package(folder: Path) -> None:
-    """The package as hard links where the file system can; what is changed has to be unlinked first."""
-    shutil.copytree(ROOT / "agents/spak", folder / "spak", copy_function=link)
-    for shipped in ("specs/policy", "sandbox"):
-        shutil.copytree(ROOT / shipped, folder / "spak/_data" / shipped, copy_function=link)
-
-
-def link(source: str, to: str) -> None:
-    try:
-        os.link(source, to)
-    except OSError:
-        shutil.copy2(source, to)
 
 
 def outcome_of(copy: Path, *tests: str) -> tuple[int, str]:

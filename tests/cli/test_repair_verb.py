@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aep_oracle import of_run
 from cli_calls import Cli
 from repair_kit import CLAMP, RIGHT, TESTS, project
 
@@ -28,6 +29,7 @@ def test_a_patch_with_five_verdicts_is_a_run_that_replays(cli: Cli, tmp_path: Pa
     name = done["run"]
     assert cli("ledger", "verify", name).code == 0
     assert cli("replay", name).code == 0
+    assert of_run(tmp_path / ".spak/runs", name) == ""
     applied = cli("apply", name)
     assert applied.code == 0, applied.err
     assert (folder / "numbers_.py").read_text().replace("  # the mistake", "") == RIGHT
@@ -50,6 +52,7 @@ def test_a_refusal_ends_with_its_code_and_changes_nothing(cli: Cli, tmp_path: Pa
     assert (folder / "numbers_.py").read_text() == RIGHT
     shown = cli("show", "latest", "--json").json
     assert shown["refusal"]["codes"] == ["repair.not_reproduced"]
+    assert of_run(tmp_path / ".spak/runs", shown["run"]) == ""
     assert cli("replay", "latest").code == 0
     assert cli("apply", "latest", "--check").code == 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aep_oracle import verdict
 from spak import data
 from spak.cli import session as sessions
 from spak.costs import prices
@@ -18,6 +19,8 @@ from spak.errors import RunError
 from spak.guard import control
 from spak.guard.proxy import Proxy
 from spak.guard.session import Session, advancing
+from spak.records import Kind
+from spak.runner import Run
 from spak.runner.repositories import Repositories
 from spak.runner.secret_guard import SecretGuard
 from spak.secrets.redact import Redactor
@@ -87,6 +90,29 @@ def test_an_agent_is_held_still_only_while_no_answer_streams_to_it(guarded: Guar
 
     assert guarded(agent) == "succeeded"
     assert len(held) >= 2 and all(held)
+
+
+def test_its_export_is_what_outside_oracles_accept(guarded: Guarded) -> None:
+    """Calls that are done, denied and malformed, and changes of the agent's own."""
+    runs: list[Run] = []
+
+    def agent(made: Session) -> None:
+        runs.append(made.run)
+        calls = (
+            ("read_file", {"path": "a.txt"}),
+            ("write_file", {"path": "b.txt", "content": "b"}),
+            ("write_file", {"path": "../out.txt", "content": "b"}),
+            ("write_file", {"path": 7}),
+        )
+        said = [made.call(tool, args).verdict for tool, args in calls]
+        assert said[:2] == ["done", "done"] and "done" not in said[2:]
+        (made.copy.directory / "c.txt").write_text("c\n")
+        made.turn()
+
+    assert guarded(agent) == "succeeded"
+    records = [record for record, _ in runs[0].ledger.read()]
+    assert {record.kind for record in records} >= {Kind.PLAN, Kind.ACT, Kind.END}
+    assert verdict(records) == ""
 
 
 def test_a_request_that_comes_slowly_keeps_nobody_waiting(guarded: Guarded) -> None:

@@ -1,20 +1,17 @@
-"""`spak export --as aep` before the invariants of the public AEP project, KMC-001 to KMC-004.
+"""`spak export --as aep` before the invariants of the public AEP project (aep_oracle), for all kinds of runs.
 
-The checks are written here from the published description (AEP-0008 and what its trace oracle looks at); no
-code of that project is used, since it has no licence. A trace reaches them in that project's form: `op` is
-the opcode, registers are texts, ROLLBACK is status FAIL with `rollback`, EXHAUSTED its public error code.
+Guarded sessions and repairs are in guard/test_session.py and cli/test_repair_verb.py.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from host_kit import PERMITS, Look
+from aep_oracle import USED_UP, Event, Oracle, trace, verdict
+from host_kit import PERMITS, Look, reopen, start
 from law_kit import under
 from spak.errors import RunError
 from spak.lang.catalog import Catalog
@@ -23,7 +20,6 @@ from spak.ledger.files import FileLedgers
 from spak.records import decode
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
-from spak.runner.views.aep import snapshots
 from spak.workspace import Workspace
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -36,98 +32,21 @@ KINDS = {
     "uses its steps up": "budget",
 }
 """A run of each kind, among the ledgers of tests/golden."""
-USED_UP = "AEP_ERR_WATCHDOG_EXHAUSTION"
-Event = dict[str, Any]
 
 
-def trace(path: Path) -> list[Event]:
-    """A run in the form of the public traces."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    return [public(line) for line in snapshots(decode(line) for line in lines if is_record_line(line))]
-
-
-def public(line: Mapping[str, Any]) -> Event:
-    result: dict[str, Any] = {"status": "OK" if line["status"] == "OK" else "FAIL"}
-    if line["status"] == "ROLLBACK":
-        result["rollback"] = True
-    if line["status"] == "EXHAUSTED":
-        result["error_code"] = USED_UP
-    before, after = ({name: str(value) for name, value in line[key].items()} for key in ("pre", "post"))
-    return {"opcode": line["op"], "result": result, "pre": before, "post": after}
-
-
-class Oracle:
-    """Watches events one by one and keeps what it knows itself: steps, the last time, the last commit."""
-
-    def __init__(self) -> None:
-        self.steps: int | None = None
-        self.time = ""
-        self.committed: Mapping[str, str] | None = None
-
-    def verdict(self, events: list[Event]) -> str:
-        """The first invariant that is broken, with why; empty for none."""
-        for number, event in enumerate(events):
-            if why := self.watched(event) or self.timed(event) or self.restored(event) or self.opaque(event):
-                return f"{why} ({number}, {event['opcode']})"
-            self.time = event["post"]["R7"]
-        return ""
-
-    def watched(self, event: Event) -> str:
-        """KMC-001: only EXEC uses a step up, and only YIELD gives more."""
-        opcode, before, after = event["opcode"], int(event["pre"]["R1"]), int(event["post"]["R1"])
-        if opcode == "YIELD" and after <= before:
-            return "KMC-001 YIELD gives no step"
-        if opcode == "EXEC" and self.steps is not None and event["result"].get("error_code") != USED_UP:
-            self.steps -= 1
-            if self.steps < 0:
-                return "KMC-001 steps are used up and nobody says so"
-        if opcode in ("BOOT", "YIELD", "COMMIT"):
-            self.steps = after
-        return ""
-
-    def timed(self, event: Event) -> str:
-        """KMC-002: R7 never goes back, and every commit moves it on. Texts are compared, as there."""
-        after = event["post"]["R7"]
-        if not after[:1].isdigit() or event["opcode"] == "BOOT":
-            return ""
-        if event["opcode"] == "COMMIT":
-            return "KMC-002 a commit does not move R7" if after <= event["pre"]["R7"] else ""
-        return "KMC-002 R7 goes back" if after < self.time else ""
-
-    def restored(self, event: Event) -> str:
-        """KMC-003: a rollback leads back to the last commit and says in R4 why; it uses that commit up."""
-        if event["opcode"] != "COMMIT":
-            return ""
-        if event["result"]["status"] == "OK":
-            self.committed = event["post"]
-            return ""
-        if not event["result"].get("rollback"):
-            return ""
-        known, self.committed = self.committed, None
-        if known is None:
-            return "KMC-003 nothing was committed before the rollback"
-        if any(event["post"][name] != known[name] for name in ("R0", "R5", "R6")):
-            return "KMC-003 registers are not those of the last commit"
-        try:
-            error = json.loads(event["post"]["R4"])
-        except ValueError:
-            error = None
-        return "" if isinstance(error, dict) and "error_code" in error else "KMC-003 R4 does not say why"
-
-    def opaque(self, event: Event) -> str:
-        """KMC-004: R2 stays, and nothing of it was carried out."""
-        gone = event["opcode"] != "BOOT" and event["pre"]["R2"] and not event["post"]["R2"]
-        ran = event["result"].get("executed_r2") or event["result"].get("r2_executed")
-        return "KMC-004 R2 is cleared or carried out" if gone or ran else ""
+def lines(path: Path) -> list[Event]:
+    """A golden run in the form of the public traces."""
+    found = path.read_bytes().splitlines(keepends=True)
+    return trace(decode(line) for line in found if is_record_line(line))
 
 
 @pytest.mark.parametrize("path", LEDGERS, ids=lambda path: path.stem)
 def test_every_kind_of_run_keeps_the_public_invariants(path: Path) -> None:
-    assert Oracle().verdict(trace(path)) == ""
+    assert Oracle().verdict(lines(path)) == ""
 
 
 def test_the_five_kinds_are_among_them() -> None:
-    found = {kind: trace(GOLDEN / f"kernel-1/{name}.jsonl") for kind, name in KINDS.items()}
+    found = {kind: lines(GOLDEN / f"kernel-1/{name}.jsonl") for kind, name in KINDS.items()}
     rolled = {kind for kind, events in found.items() if any(e["result"].get("rollback") for e in events)}
     used = {kind for kind, events in found.items() if any(e["result"].get("error_code") for e in events)}
     good = {kind for kind, events in found.items() if events[-1]["result"]["status"] == "OK"}
@@ -144,7 +63,7 @@ def test_a_run_whose_steps_were_extended_keeps_them_too(tmp_path: Path) -> None:
     run.extend("steps", 2)
     run.extend("steps", 1)
     run.advance("full_auto")
-    events = [public(line) for line in snapshots(record for record, _ in run.ledger.read())]
+    events = trace(record for record, _ in run.ledger.read())
     run.close()
     given = [(event["pre"]["R1"], event["post"]["R1"]) for event in events if event["opcode"] == "YIELD"]
     assert given == [("4", "6"), ("6", "7")]
@@ -153,6 +72,63 @@ def test_a_run_whose_steps_were_extended_keeps_them_too(tmp_path: Path) -> None:
         USED_UP,
     ]
     assert Oracle().verdict(events) == ""
+
+
+TWO = """
+task Two {
+  step a: tool.write { path: "a.txt" text: "a" }
+  step q: llm.query { role: "coder" prompt: "Go on?" output_var: said }
+  step b: tool.write { path: "b.txt" text: said }
+}
+"""
+
+
+def cancelled(folder: Path) -> Run:
+    run = start(folder, TWO)
+    run.advance("stepwise")
+    run.cancel()
+    return run
+
+
+def taken_up(folder: Path) -> Run:
+    """Its process dies in the middle of a tool, and another one goes on."""
+    run = start(folder, TWO)
+    run.workspace.begin(run.pending().id)
+    (run.workspace.directory / "half.txt").write_text("half")
+    run.ledger.close()
+    run = reopen(folder)
+    run.advance("stepwise")
+    run.answer("yes")
+    run.advance("stepwise")
+    assert not (run.workspace.directory / "half.txt").exists()
+    return run
+
+
+def denied(folder: Path) -> Run:
+    run = start(folder, TWO, law="permitted(Action) :- tool(Action, /look).")
+    run.advance("stepwise")
+    return run
+
+
+def failing(folder: Path) -> Run:
+    """A tool that is killed at every try."""
+    spec = 'task Fails { step w: tool.write { path: "a.txt" text: "a" status: "crash" } }'
+    run = start(folder, spec)
+    run.advance("stepwise")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("make", "state"),
+    [(cancelled, "cancelled"), (taken_up, "succeeded"), (denied, "refused"), (failing, "failed")],
+)
+def test_runs_that_something_happened_to_keep_them(
+    tmp_path: Path, make: Callable[[Path], Run], state: str
+) -> None:
+    run = make(tmp_path)
+    assert run.state.status == state
+    assert verdict(record for record, _ in run.ledger.read()) == ""
+    run.close()
 
 
 def begun(folder: Path, spec: str) -> Run:
@@ -198,7 +174,7 @@ def _yield(events: list[Event]) -> None:
     ],
 )
 def test_the_oracle_finds_what_is_wrong(change: Callable[[list[Event]], None], code: str) -> None:
-    events = trace(GOLDEN / "kernel-1/undone.jsonl")
+    events = lines(GOLDEN / "kernel-1/undone.jsonl")
     assert Oracle().verdict(events) == ""
     change(events)
     assert code in Oracle().verdict(events)

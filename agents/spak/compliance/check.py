@@ -23,6 +23,7 @@ class Seen:
 
     task: str
     workspace: str = ""
+    log: str = ""
     begun: Tree = field(default_factory=dict)
     """The files that the task began with."""
     prompts: list[str] = field(default_factory=list)
@@ -113,9 +114,8 @@ def _error(seen: Seen, wanted: Mapping[int, Sequence[str]]) -> str:
 
 
 def _other_codes(seen: Seen, asks: list[int]) -> str:
-    codes = [
-        (seen.registers[ask - 1].get("R4") or {}).get("code") for ask in asks if ask <= len(seen.prompts)
-    ]
+    errors = [seen.registers[ask - 1].get("R4") for ask in asks if ask <= len(seen.prompts)]
+    codes = [str(error.get("code")) for error in errors if isinstance(error, Mapping)]
     return "" if len({*codes}) == len(asks) else f"the errors at questions {asks} have the codes {codes}"
 
 

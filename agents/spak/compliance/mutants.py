@@ -118,12 +118,18 @@ def environment(mutant: Mutant, folder: Path) -> Mapping[str, str]:
 
     Raises: BugError `bug.mutant`, where the text that is replaced is not there exactly once.
     """
+    copy_package(folder)
+    replace_line(folder / "spak" / mutant.file, mutant.old, mutant.new)
+    return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def copy_package(folder: Path) -> None:
+    """A copy of the package, with the data that a run needs. What is changed in it is written anew, since its
+    files are links where the file system has them."""
     package = Path(data.__file__).resolve().parent
     shutil.copytree(package, folder / "spak", copy_function=link, ignore=shutil.ignore_patterns("_data"))
     for name in SHIPPED:
         shutil.copytree(data.path(name), folder / "spak/_data" / name, copy_function=link)
-    replace_line(folder / "spak" / mutant.file, mutant.old, mutant.new)
-    return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def replace_line(path: Path, old: str, new: str) -> None:

@@ -7,10 +7,11 @@ the workspace and the log itself, counts questions and tokens itself, and kills 
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from spak.compliance.cases import LIMITS, OVER, Part
 from spak.compliance.check import Seen, problems
 from spak.compliance.talk import Fault, Runtime
 from spak.compliance.trees import plant, wreck
+from spak.inputs import read_at_most
 
 MOST_ASKS = 60
 """Questions of a task beyond those that its part has answers for."""
@@ -95,12 +97,19 @@ class Task:
 
     def begun(self, runtime: Runtime, seen: Seen) -> None:
         """Wait until the runtime has begun, and keep where it works. Raises: Fault."""
-        about = self._object(runtime.receive(), "begun")
-        place = Path(str(about.get("workspace"))).resolve()
-        if not place.is_relative_to(self.stage.place.resolve()) or not place.is_dir():
-            raise Fault(f"names a workspace that is no folder below that of the test: {place}")
-        seen.workspace = str(place)
+        about = self._member(runtime.receive(), "begun")
+        seen.workspace, seen.log = (str(self._below(about.get(name), name)) for name in ("workspace", "log"))
         seen.begun = self.look(seen)
+
+    def in_the_middle(self) -> tuple[Runtime, Seen]:
+        """Begin the task in a process of its own, and wait until its first tool has begun. Raises: Fault."""
+        runtime, seen = self.stage.runtime(), Seen(self.name)
+        runtime.send(self.command("begin"))
+        self.begun(runtime, seen)
+        if not self.step(runtime, seen):
+            raise Fault("ends before it calls a tool")
+        _wait(Path(seen.workspace, self.part.seen), runtime)
+        return runtime, seen
 
     def play(self, runtime: Runtime, do: str = "begin", **more: Any) -> Seen:
         """Give the command and answer until the end. Raises: Fault."""
@@ -120,9 +129,9 @@ class Task:
         """Answer one question; False at the end. Raises: Fault."""
         message = runtime.receive()
         if "end" in message:
-            seen.end = self._object(message, "end")
+            seen.end = self._member(message, "end")
             return False
-        self.answer(runtime, seen, self._object(message, "ask"))
+        self.answer(runtime, seen, self._member(message, "ask"))
         return True
 
     def answer(self, runtime: Runtime, seen: Seen, asked: Mapping[str, Any]) -> None:
@@ -155,17 +164,35 @@ class Task:
         except (tree.TooLarge, OSError) as error:
             raise Fault(f"has a workspace that cannot be read: {error}") from error
 
+    def log(self, seen: Seen) -> list[bytes]:
+        """The lines of the log as they are on disk."""
+        data = read_at_most(Path(seen.log), tree.MOST_BYTES) if Path(seen.log).is_file() else b""
+        return (data or b"").splitlines()
+
+    def change(self, work: Callable[[], None]) -> None:
+        """Change something in the workspace. Raises: Fault."""
+        try:
+            work()
+        except OSError as error:
+            raise Fault(f"has a workspace that cannot be changed: {error}") from error
+
     def account(self, runtime: Runtime) -> dict[str, Any]:
         """What the runtime says of the task from its log alone. Raises: Fault."""
         runtime.send({"do": "account", "state": str(self.state), "task": self.name})
-        return self._object(runtime.receive(), "account")
+        return self._member(runtime.receive(), "account")
+
+    def _below(self, path: object, what: str) -> Path:
+        """A path of the runtime's, with its links followed. Raises: Fault where it leads out of the test."""
+        place = Path(str(path)).resolve()
+        if not place.is_relative_to(self.stage.place.resolve()):
+            raise Fault(f"names a {what} that is not below that of the test: {_brief(path)}")
+        return place
 
     @staticmethod
-    def _object(message: Mapping[str, Any], name: str) -> dict[str, Any]:
+    def _member(message: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = message.get(name)
         if not isinstance(found, dict):
-            got = message.get("end", message)
-            raise Fault(f"sends {_brief(got)} instead of {name}")
+            raise Fault(f"sends {_brief(message.get('end', message))} instead of {name}")
         return found
 
 
@@ -187,38 +214,32 @@ def _killed(part: Part, stage: Stage) -> list[str]:
     """The runtime is killed while its tool is in the middle; another process says what was under way, or goes
     on."""
     task = Task(stage, part, *stage.folder(part.files))
-    runtime, seen = stage.runtime(), Seen("t1")
-    runtime.send(task.command("begin"))
-    about = runtime.receive()
-    log = Path(str((about.get("begun") or {}).get("log"))).resolve()
-    place = Path(str((about.get("begun") or {}).get("workspace"))).resolve()
-    if not (place.is_relative_to(stage.place.resolve()) and log.is_relative_to(stage.place.resolve())):
-        return ["names no workspace and no log below the folder of the test"]
-    seen.workspace, seen.begun = str(place), tree.read(place)
-    task.step(runtime, seen)
-    _wait(place / part.seen, runtime)
-    lines = log.read_bytes().splitlines() if log.is_file() else []
+    runtime, seen = task.in_the_middle()
+    lines = task.log(seen)
     runtime.kill()
     other = stage.runtime()
     if "pending" in part.expect:
-        pending = task.account(other).get("pending") or {}
-        wanted = part.expect["pending"]
-        if any(pending.get(name) != value for name, value in wanted.items()):
-            return [f"another process does not find the transaction that was under way: {_brief(pending)}"]
-        line = pending.get("line")
-        if type(line) is not int or not 0 <= line < len(lines) or part.logged.encode() not in lines[line]:
-            return ["the log on disk did not have the transaction when its tool began"]
-        return []
+        return _pending(part, _object(task.account(other).get("pending")), lines)
     tools = {
         name: {**about, "argv": part.argv_again.get(name, about["argv"])}
         for name, about in cases.tools().items()
     }
     other.send(task.command("resume", tools=tools))
-    again = task._object(other.receive(), "begun")
-    if Path(str(again.get("workspace"))).resolve() != place:
+    again = Seen(task.name)
+    task.begun(other, again)
+    if again.workspace != seen.workspace:
         return ["goes on in another workspace"]
-    task.finish(other, seen)
-    return problems(seen, part.expect)
+    task.finish(other, again)
+    return problems(again, part.expect)
+
+
+def _pending(part: Part, pending: Mapping[str, Any], lines: Sequence[bytes]) -> list[str]:
+    if any(pending.get(name) != value for name, value in part.expect["pending"].items()):
+        return [f"another process does not find the transaction that was under way: {_brief(pending)}"]
+    line = pending.get("line")
+    if type(line) is not int or not 0 <= line < len(lines) or part.logged.encode() not in lines[line]:
+        return ["the log on disk did not have the transaction when its tool began"]
+    return []
 
 
 def _at_once(part: Part, stage: Stage) -> list[str]:
@@ -244,25 +265,20 @@ def _at_once(part: Part, stage: Stage) -> list[str]:
 def _held(part: Part, stage: Stage) -> list[str]:
     """A second process wants a task while the first one is in the middle of a tool."""
     task = Task(stage, part, *stage.folder(part.files))
-    runtime, seen = stage.runtime(), Seen("t1")
-    runtime.send(task.command("begin"))
-    task.begun(runtime, seen)
-    task.step(runtime, seen)
-    _wait(Path(seen.workspace, part.seen), runtime)
+    runtime, seen = task.in_the_middle()
     held = task.look(seen)
     other = stage.runtime()
     other.wait_s = part.limits["lock_s"] + GRACE_S
     other.send(task.command("resume"))
     message = other.receive()
-    end = message.get("end")
-    wanted = part.expect["other"]
-    if not isinstance(end, dict) or any(end.get(name) != value for name, value in wanted.items()):
+    end, wanted = _object(message.get("end")), part.expect["other"]
+    if any(end.get(name) != value for name, value in wanted.items()):
         return [f"the second process gets {_brief(message)} instead of {_brief(wanted)}"]
     if not isinstance(end.get("message"), str) or not end["message"].strip():
         return ["the second process is not told in a sentence why"]
     if changed := tree.difference(held, task.look(seen)):
         return [f"the second process changes the workspace: {changed}"]
-    Path(seen.workspace, "go").touch()
+    task.change(lambda: Path(seen.workspace, "go").touch())
     task.finish(runtime, seen)
     return problems(seen, part.expect)
 
@@ -286,7 +302,7 @@ def _twice(part: Part, stage: Stage) -> list[str]:
         wrong.append(
             f"the figures are {_brief(seen[0].end.get('figures'))}, and the kit counted {_brief(counted)}"
         )
-    rmtree(seen[0].workspace)
+    first.change(lambda: rmtree(seen[0].workspace))
     account = first.account(stage.runtime())
     if account.get("summary") != hashes[0] or account.get("figures") != counted:
         wrong.append("the log alone gives another summary or other figures")
@@ -334,13 +350,16 @@ def _wait(path: Path, runtime: Runtime) -> None:
 
 
 def _json(call: Mapping[str, Any], number: int) -> str:
-    import json
-
     args = {
         name: value.replace("{n}", str(number)).replace("{long}", LONG) if isinstance(value, str) else value
         for name, value in call["args"].items()
     }
     return json.dumps({**call, "args": args})
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """What a runtime sent where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def _brief(value: object) -> str:

@@ -23,6 +23,9 @@ WAIT_S = 60.0
 MOST_LINE = 8 << 20
 TAIL = 2_000
 """Seconds for the next line, bytes of it, and of what a process wrote to its standard error."""
+POLL_S = 0.01
+ENDED = os.WEXITED | os.WNOWAIT | os.WNOHANG
+"""A process is reaped when it is closed: until then nobody else gets its id, which is also its group's."""
 
 
 class Fault(Exception):
@@ -91,13 +94,14 @@ class Runtime:
 
     def kill(self) -> None:
         """SIGKILL to the runtime itself, as a crash; what it started is left to itself."""
-        self._process.kill()
-        self._process.wait()
+        os.kill(self._process.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
     def close(self) -> None:
-        """End the process and its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """End the process and its group; idempotent."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._listener.join(1)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -117,10 +121,12 @@ class Runtime:
                 raise Fault(f"{what} for {self.wait_s:g} seconds")
 
     def _gone(self) -> Fault:
-        try:
-            code = self._process.wait(self.wait_s)
-        except subprocess.TimeoutExpired:
-            return Fault("closes its output and does not end")
+        ends = time.monotonic() + self.wait_s
+        while (ended := os.waitid(os.P_PID, self._process.pid, ENDED)) is None:
+            if time.monotonic() > ends:
+                return Fault("closes its output and does not end")
+            time.sleep(POLL_S)
+        code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         self._listener.join(1)
         tail = self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return Fault(f"ends with {code}" + (f": {shown(tail.encode())}" if tail else ""))
