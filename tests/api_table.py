@@ -227,6 +227,7 @@ ROWS = (
     writes("call", EDITOR, "answer", RUN, {"of": "x"}, answers=(409,)),
     writes("pause", EDITOR, "start", RUN, answers=(202,)),
     writes("resume", EDITOR, "start", RUN, answers=(202,)),
+    writes("extend", EDITOR, "start", RUN, {"budget": "steps", "by": 5}, answers=(202,)),
     writes("cancel", EDITOR, "start", RUN, answers=(202,)),
     writes("fork", EDITOR, "start", RUN, {"at": 1}, answers=(201,)),
     writes("labels", EDITOR, "start", RUN, {"labels": ["a"]}),

@@ -169,7 +169,7 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 @require_POST
 def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
-    """Pause, resume or cancel."""
+    """Pause, resume, cancel, or extend a budget."""
     found = find_run(request, team, run)
     match request.POST.get("do", ""):
         case "resume":
@@ -178,8 +178,13 @@ def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
             actions.request_control(request.user, found, word)
             if not found.ended:
                 messages.success(request, f"Asked to {word}: what is under way is broken off.")
+        case "extend":
+            by = request.POST.get("by", "")
+            number = int(by) if by.isascii() and by.isdigit() and len(by) < 16 else 0
+            actions.extend(request.user, found, request.POST.get("budget", ""), number)
+            messages.success(request, "Asked for more. The run's budgets show it once it was granted.")
         case _:
-            raise Refused("web.run_control", "There is no such act.", "One of pause, resume, cancel.")
+            raise Refused("web.run_control", "There is no such act.", "One of pause, resume, cancel, extend.")
     return redirect(run_parts.address(found))
 
 

@@ -20,9 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from spak.errors import LedgerError, UserError
 from spak.lang import parse
-from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
-from spak.program.model import Budgets
 from spak.proposers.repair import answers
 from spak.records import Kind, Record, decode
 from spak.runner.views import causes, own_tests, refusals, repairs
@@ -38,10 +36,9 @@ from spakweb.store.jobs.leases import is_held
 from spakweb.store.ledger import projection
 from spakweb.store.ledger.storage import FULL, no_room
 from spakweb.store.ledger.store import DatabaseLedgers
-from spakweb.store.runs import endings, words
+from spakweb.store.runs import endings, limits, words
 from spakweb.store.runs.models import TRIES, Run, RunRecord, State
 from spakweb.store.runs.spec_text import spec_text
-from spakweb.store.specs.facts import catalog
 from spakweb.work.runs.actions import CONTROL_WORDS
 
 TABS = {
@@ -93,10 +90,10 @@ def head(run: Run) -> dict[str, Any]:
     """The header's figures."""
     summary = run.summary or {}
     used = projection.tokens_used(summary)
-    limits, cost = budgets(run), summary.get("cost") or 0
+    most, cost = limits.budgets(run), summary.get("cost") or 0
     metrics = summary.get("metrics") or {}
     answers, known = summary.get("answers", 0), summary.get("priced", 0)
-    priced = bool(cost or limits["cost"] or known)
+    priced = bool(cost or most["cost"] or known)
     checked = cache.get(checked_key(run))
     return {
         "run": run,
@@ -106,11 +103,12 @@ def head(run: Run) -> dict[str, Any]:
         "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
         "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
         "evidence": evidence(run),
+        "extensions": limits.extensions(run),
         "bars": [
-            _bar("steps", summary.get("steps", 0), limits["steps"]),
-            _bar("tokens", used, limits["tokens"]),
-            _bar("working time", times.working(run), limits["elapsed_ms"], words.took),
-            *([_bar("cost", cost, limits["cost"], words.money)] if priced else []),
+            _bar("steps", summary.get("steps", 0), most["steps"]),
+            _bar("tokens", used, most["tokens"]),
+            _bar("working time", times.working(run), most["elapsed_ms"], words.took),
+            *([_bar("cost", cost, most["cost"], words.money)] if priced else []),
         ],
         "tokens": used,
         "priced": priced,
@@ -121,28 +119,6 @@ def head(run: Run) -> dict[str, Any]:
         "again": retry_address(run) if run.ended else "",
         "elapsed_ms": times.whole(run, timezone.now()),
     }
-
-
-def budgets(run: Run) -> dict[str, int]:
-    """What the spec allows, 0 for no limit; the defaults where it says nothing. Cost is in billionths."""
-    default = Budgets()
-    given = (run.version.facts if run.version else {"budgets": _budget(spec_text(run))}).get("budgets") or {}
-
-    def number(name: str, usual: int) -> int:
-        text = str(given.get(name, ""))
-        return int(text) if text.isdigit() else usual
-
-    return {
-        "steps": number("steps", default.steps),
-        "tokens": number("tokens", default.tokens),
-        "elapsed_ms": number("elapsed_s", default.elapsed_ms // 1000) * 1000,
-        "cost": number("cost", default.cost) * 1000,
-    }
-
-
-@lru_cache(maxsize=32)
-def _budget(text: str) -> dict[str, Any]:
-    return dict(examine(parse(text).spec, catalog()).budget) if text else {}
 
 
 def _bar(name: str, used: int, most: int, shown: Any = words.figure) -> dict[str, Any]:

@@ -43,6 +43,7 @@ WORDS = {
     "run.cancelled": "Cancelled a run",
     "run.deleted": "Deleted a run",
     "run.deny": "Denied an action",
+    "run.extend": "Asked for more of a run's budget",
     "run.forked": "Forked a run",
     "run.imported": "Imported a run",
     "run.guarded": "Began a guarded session",

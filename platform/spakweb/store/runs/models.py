@@ -326,7 +326,8 @@ class Command(models.Model):
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="commands")
     kind = models.CharField(
-        max_length=12, choices=[(word, word) for word in ("answer", "call", "approve", "deny", "take_back")]
+        max_length=12,
+        choices=[(word, word) for word in ("answer", "call", "approve", "deny", "take_back", "extend")],
     )
     body = models.JSONField(default=dict)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")

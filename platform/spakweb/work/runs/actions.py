@@ -16,7 +16,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import Http404
 
+from spak import canon
 from spak.errors import UserError
+from spak.kernel.budget import EXTENSIBLE
 from spak.lang import parse
 from spak.program.semantics import require_known
 from spak.records import decode
@@ -238,6 +240,30 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
             transaction.on_commit(partial(news.publish, now.key, now.count))
         else:
             enqueue(now)
+    return command
+
+
+def extend(user: Any, run: Run, budget: str, by: int) -> Command:
+    """Ask for more of a budget of a run under way. The kernel decides when a worker takes the run up: before
+    the budget is used up, within the cap of its spec, where the law does not refuse it.
+
+    Raises: Refused `web.run_extension`, `web.run_ended`, `web.trial_answer`.
+    """
+    access.require(user, "run.control", run)
+    _own(run)
+    if run.trial:
+        words = "Nobody extends the budgets of an experiment or a campaign: they measure the spec alone."
+        raise Refused("web.trial_answer", words, "Raise the BUDGET of the spec.", 409)
+    if budget not in EXTENSIBLE or type(by) is not int or not 0 < by <= canon.MAX_INT:
+        words = "An extension is a budget and a whole number above 0."
+        raise Refused("web.run_extension", words, f"One of: {', '.join(EXTENSIBLE)}.")
+    with short_lock_wait():
+        now = Run.objects.select_for_update().get(pk=run.pk)
+        if now.ended:
+            raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
+        command = Command.objects.create(run=now, kind="extend", body={"budget": budget, "by": by}, by=user)
+        record(user, "run.extend", run.key, run.team, budget=budget, by=by)
+        enqueue(now)
     return command
 
 

@@ -224,6 +224,10 @@ class HeldRun:
             command.save(update_fields=["outcome", "done_at"])
 
     def _do(self, command: Command) -> str:
+        if command.kind == "extend":
+            wanted = command.body
+            self.runner.extend(str(wanted["budget"]), int(wanted["by"]), command.by.get_username())
+            return ""
         pending = self.runner.state.r6
         if self.runner.state.ended or pending is None or pending.id != command.body.get("of"):
             return "the run is no longer waiting for this"

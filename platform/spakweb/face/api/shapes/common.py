@@ -361,6 +361,13 @@ class Records(Document):
     next = serializers.CharField(allow_null=True)
 
 
+class ExtendRequest(serializers.Serializer):
+    """More of a budget of a run that is under way."""
+
+    budget = serializers.ChoiceField(choices=["steps", "elapsed_ms", "tokens", "cost"])
+    by = serializers.IntegerField(min_value=1, help_text="In the unit of the budget; cost in micro-dollars.")
+
+
 class AnswerRequest(serializers.Serializer):
     """An answer to what the run waits for; `of` is the `asks` of the run."""
 

@@ -242,6 +242,14 @@ def resume_run(request: Request, team: str, run: str) -> Any:
     return found
 
 
+@post("spak-api-extend", f"{RUN}extend/", takes=shapes.ExtendRequest, gives=shapes.RunShape, status=202)
+def extend_run(request: Request, team: str, run: str, body: Any) -> Any:
+    """Ask for more of a budget before it is used up, within its spec's cap. Needs the scope start."""
+    found, given = find_run(request, team, run), body()
+    actions.extend(request.user, found, given["budget"], given["by"])
+    return found
+
+
 @post("spak-api-answer", f"{RUN}answer/", takes=shapes.AnswerRequest, gives=shapes.RunShape, status=202)
 def answer_run(request: Request, team: str, run: str, body: Any) -> Any:
     """Answer what the run waits for. Needs the scope answer; approvals are given by people."""
