@@ -72,12 +72,17 @@ def wrong(plan, cases, index, values):
 
 
 def ours(plan, function, values):
-    """The kernel as a call without arguments."""
+    """The kernel as a call without arguments, which keeps its arrays alive."""
     given = [
         TYPES[kind](values[name]) if role == "scalar" else ctypes.c_void_p(values[name].ctypes.data)
         for name, role, kind in plan["parameters"]
     ]
-    return lambda: function(*given)
+
+    def call():
+        function(*given)
+
+    call.arrays = values
+    return call
 
 
 def taken(call, count):

@@ -72,8 +72,8 @@
 #if ORDER == KEYS_FIRST && SOFTMAX == FULL
 #error "KEYS_FIRST needs ONLINE"
 #endif
-#if WIDTH != 4 && WIDTH != 8
-#error "WIDTH is 4 or 8"
+#if WIDTH != 4 && WIDTH != 8 && WIDTH != 16
+#error "WIDTH is 4, 8 or 16"
 #endif
 #if EXP != EXPF && EXP != P5 && EXP != P7
 #error "EXP is EXPF, P5 or P7"
@@ -120,7 +120,9 @@ typedef int ivec __attribute__((vector_size(WIDTH * 4), may_alias));
 // ---- vectors: one instruction where the machine has it, the same meaning in plain GNU C where it has not ----
 
 INLINE vec all(float x) {
-#if WIDTH == 8
+#if WIDTH == 16
+    return (vec){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#elif WIDTH == 8
     return (vec){x, x, x, x, x, x, x, x};
 #else
     return (vec){x, x, x, x};
@@ -134,7 +136,7 @@ INLINE void store(float *p, vec x) { *(vec *)p = x; }
 INLINE vec multiply_add(vec a, vec b, vec c) {
 #if defined(__AVX2__) && defined(__FMA__) && WIDTH == 8
     return __builtin_ia32_vfmaddps256(a, b, c);
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__) && WIDTH == 4
     return __builtin_ia32_vfmaddps(a, b, c);
 #else
     return a * b + c;
@@ -142,9 +144,11 @@ INLINE vec multiply_add(vec a, vec b, vec c) {
 }
 
 INLINE vec larger(vec a, vec b) {
-#if defined(__AVX2__) && WIDTH == 8
+#if defined(__AVX512F__) && WIDTH == 16
+    return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#elif defined(__AVX2__) && WIDTH == 8
     return __builtin_ia32_maxps256(a, b);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && WIDTH == 4
     return __builtin_ia32_maxps(a, b);
 #else
     ivec mask = a > b;
@@ -154,16 +158,22 @@ INLINE vec larger(vec a, vec b) {
 
 // The nearest integer of x <= 0.
 INLINE ivec nearest(vec x) {
-#if defined(__AVX2__) && WIDTH == 8
+#if defined(__AVX512F__) && WIDTH == 16
+    return (ivec)__builtin_ia32_cvtps2dq512_mask(x, (ivec){0}, -1, 4);
+#elif defined(__AVX2__) && WIDTH == 8
     return (ivec)__builtin_ia32_cvtps2dq256(x);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && WIDTH == 4
     return (ivec)__builtin_ia32_cvtps2dq(x);
 #else
     return __builtin_convertvector(x - 0.5f, ivec);
 #endif
 }
 
-#if WIDTH == 8
+#if WIDTH == 16
+#define HALVES(step) \
+    (ivec) { 0 ^ step, 1 ^ step, 2 ^ step, 3 ^ step, 4 ^ step, 5 ^ step, 6 ^ step, 7 ^ step, 8 ^ step, \
+        9 ^ step, 10 ^ step, 11 ^ step, 12 ^ step, 13 ^ step, 14 ^ step, 15 ^ step }
+#elif WIDTH == 8
 #define HALVES(step) \
     (ivec) { 0 ^ step, 1 ^ step, 2 ^ step, 3 ^ step, 4 ^ step, 5 ^ step, 6 ^ step, 7 ^ step }
 #else
