@@ -100,6 +100,7 @@ FAMILIES = {
     "repair": "the search found no patch that passes all checks",
     "recall": "something that it recalled from memory does not exist",
     "tool": "a tool failed",
+    "tune": "a tuned kernel was found, and something after that failed",
     "unavailable": "something that it needs is unavailable",
     "upload": "its files cannot be used",
     "validator": "a validator failed",
