@@ -17,6 +17,20 @@ pytestmark = pytest.mark.sandbox
 
 FOLDER = data.path("specs/problems")
 POINTS = {
+    "attention": [
+        {"WIDTH": 16, "ROWS": 8, "TILE": 64, "SCOREVECS": 2, "OUTVECS": 4},
+        {"WIDTH": 16, "ROWS": 1, "TILE": 16, "LAYOUT": "DOT", "SOFTMAX": "ONLINE", "EXP": "P7"},
+    ],
+    "conv2d": [
+        {},
+        {"WIDTH": 4, "VECTORS": 3, "ROWS": 3, "OUTPUTS": 2},
+        {"WIDTH": 8, "VECTORS": 1, "ROWS": 6, "OUTPUTS": 1},
+    ],
+    "gemm_skinny": [{}, {"ROWS": 12, "PAIRS": 1}, {"ROWS": 1, "UNROLL": 8}],
+    "histogram": [{}, {"TABLES": 1, "WORD": 1}, {"TABLES": 8, "WORD": 4, "AHEAD": 1}],
+    "layernorm": [{}, {"WIDTH": 32, "SUMS": 3, "PASSES": 2}, {"WIDTH": 4, "SUMS": 1, "UNROLL": 1}],
+    "reduction": [{}, {"WIDTH": 16, "LANES": 8}, {"WIDTH": 4, "LANES": 1}],
+    "softmax": [{}, {"WIDTH": 32, "LANES": 8, "STORE": 0}, {"WIDTH": 4, "LANES": 3, "EXP": 5}],
     "gemm": [
         {},
         {"WIDTH": 16, "VECTORS": 3, "ROWS": 5, "PACK": 0, "UNROLL": 4},
