@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from cli_calls import warm
+from cli_calls import Background, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAT = (sys.executable, str(ROOT / "specs/compliance/chat_loop.py"))
@@ -65,3 +66,14 @@ def test_without_a_sandbox_it_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "spak.toml").write_text('[sandbox]\nlauncher = "none"\n')
     done = warm(tmp_path, ("compliance", "--json"))
     assert (done.code, json.loads(done.out)["error"]["code"]) == (7, "unavailable.sandbox")
+
+
+def test_ctrl_c_ends_all_that_was_started(tmp_path: Path) -> None:
+    text = "import os, time; open(f'runs-{os.getpid()}', 'w'); time.sleep(600)"
+    begun = Background(tmp_path, "compliance", "--runtime", sys.executable, "-c", text)
+    begun.until(lambda: len(list(tmp_path.glob("runs-*"))) >= 2)
+    begun.kill(signal.SIGINT)
+    done = begun.done()
+    assert done.code == 6 and "Traceback" not in done.err
+    pids = [path.name.removeprefix("runs-") for path in tmp_path.glob("runs-*")]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]

@@ -14,19 +14,27 @@ if TYPE_CHECKING:
     from spak.compliance.kit import Caught, Verdict
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class _Rest(click.Command):
+    """What comes after `--runtime` is a command line, options of its own included."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, with that command line as one text."""
+        if "--runtime" in args[:-2]:
+            place = args.index("--runtime") + 1
+            args = [*args[:place], shlex.join(args[place:])]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Rest)
 @click.option("--mutants", is_flag=True, help="Also play all tests on a mutant of SPAK's kernel for each.")
 @click.option(
     "--case", "only", multiple=True, type=click.IntRange(1, 11), help="Play this test only; repeat."
 )
 @common.json_option
 @click.option(
-    "--runtime", metavar="CMD", help="Another runtime: its program, then its arguments. Put it last."
+    "--runtime", metavar="CMD", help="Another runtime: its program, then its arguments; the rest of the line."
 )
-@click.argument("arguments", nargs=-1, metavar="[ARG]...")
-def command(
-    mutants: bool, only: tuple[int, ...], as_json: bool, runtime: str | None, arguments: tuple[str, ...]
-) -> int:
+def command(mutants: bool, only: tuple[int, ...], as_json: bool, runtime: str | None) -> int:
     """Play the eleven compliance tests against SPAK's kernel, or a runtime that speaks their protocol.
 
     Exit 0 when all passed, and each mutant failed its own test and no other; else 1."""
@@ -34,7 +42,7 @@ def command(
 
     if mutants and runtime is not None:
         raise UsageError("usage.arguments", "--mutants are of SPAK's kernel", "leave --runtime out")
-    argv = ours() if runtime is None and not arguments else words(runtime, arguments)
+    argv = ours() if runtime is None else words(runtime)
     say = (lambda text: None) if as_json else common.say
     verdicts = judge(argv, heard=lambda verdict: say(line(verdict)), only=only)
     passed = sum(verdict.passed for verdict in verdicts)
@@ -62,11 +70,11 @@ def ours() -> tuple[str, ...]:
     return OURS
 
 
-def words(runtime: str | None, arguments: tuple[str, ...]) -> list[str]:
-    """A command line, given as words or as one text. Raises: UsageError `usage.arguments`."""
+def words(runtime: str) -> list[str]:
+    """The words of a command line. Raises: UsageError `usage.arguments`."""
     hint = "for example: spak compliance --runtime node aep.js"
     try:
-        found = [runtime or "", *arguments] if arguments else shlex.split(runtime or "")
+        found = shlex.split(runtime)
     except ValueError as error:
         raise UsageError("usage.arguments", f"--runtime {runtime!r}: {error}", hint) from None
     if not found or not found[0]:

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from spak.compliance.cases import Case, cases
 from spak.compliance.mutants import MUTANTS, Mutant, environment
 from spak.compliance.play import Stage, play
-from spak.compliance.talk import WAIT_S, Runtime
+from spak.compliance.talk import WAIT_S, Fault, Runtime
 from spak.files.scratch import Scratch
 
 OURS = (sys.executable, "-m", "spak.compliance.ours")
@@ -48,13 +49,29 @@ def judge(
     wanted = {*only}
     chosen = [case for case in cases() if not wanted or case.number in wanted]
 
+    started: list[Runtime] = []
+    stopped = Event()
+
+    def start() -> Runtime:
+        if stopped.is_set():
+            raise Fault("was not started: the kit was interrupted")
+        started.append(Runtime(argv, env, wait_s))
+        return started[-1]
+
     def one(case: Case) -> Verdict:
-        verdict = Verdict(case, verdict_of(case, lambda: Runtime(argv, env, wait_s)))
-        heard(verdict)
+        verdict = Verdict(case, verdict_of(case, start))
+        if not stopped.is_set():
+            heard(verdict)
         return verdict
 
     with ThreadPoolExecutor(JOBS) as pool:
-        return list(pool.map(one, chosen))
+        try:
+            return list(pool.map(one, chosen))
+        except BaseException:  # Ctrl+C: the threads wait for processes, which end now
+            stopped.set()
+            for runtime in started:
+                runtime.end()
+            raise
 
 
 def verdict_of(case: Case, start: Callable[[], Runtime]) -> str:

@@ -97,11 +97,15 @@ class Runtime:
         os.kill(self._process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
-    def close(self) -> None:
-        """End the process and its group; idempotent."""
+    def end(self) -> None:
+        """End the process and its group; whoever waits for it hears so."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it, and free what it held; idempotent."""
+        self.end()
         self._process.wait()
         self._listener.join(1)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
