@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from process_kit import until
 from spak.compliance import talk, tree
 from spak.compliance.cases import cases
 from spak.compliance.kit import judge, verdict_of
@@ -72,13 +73,20 @@ def test_a_flood_of_errors_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(started._errors) <= talk.TAIL
 
 
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_nothing_of_a_runtime_lives_on() -> None:
     text = (
         "import subprocess; p = subprocess.Popen(['sleep', '600']); print('{\"pid\": %d}' % p.pid); p.wait()"
     )
     with Runtime(runtime(text)) as started:
         pid = started.receive()["pid"]
-    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+    until(lambda: not alive(pid))
 
 
 def test_a_program_that_is_not_there_fails_every_test() -> None:
