@@ -3,7 +3,9 @@
 An agent of ours works once behind `spak guard`: changes that are kept, one that the law takes back, calls of
 our tools, long and short answers of its model. Then agent and model are gone, and the run's folder is copied
 and tampered with, each time in one of KINDS, chosen by a seed. `spak ledger verify` and `spak replay` are
-asked, by their commands, and `verify --checkpoint` with the count and head that somebody kept elsewhere.
+asked, by their commands, and `spak ledger verify --all` with a signed checkpoint that is kept elsewhere. The
+folder has two more runs, and a log of which an earlier checkpoint was signed too. STORE are kinds that change
+the folder as a whole; only the checkpoint is asked about those.
 
 Kinds whose name ends with *chained again* are those of a person who may write the whole file and computes all
 hashes anew. Without a checkpoint only what changes a decision is found of them: a figure of its own says how
@@ -18,22 +20,26 @@ import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.sizes import sized
 from spak import canon
-from spak.cli import spak
+from spak.cli import keys, spak
 from spak.cli.common import guarded
+from spak.ledger.note import own_verifier
+from spak.ledger.places import LATEST
 from spak.records import Record, decode, place
 
 ROOT = Path(__file__).resolve().parents[1]
-TIMES, HONEST = sized(1000, 42), sized(20, 2)
+TIMES, HONEST = sized(1000, 36), sized(20, 2)
 LAW = 'forbidden(A) :- changed(A, "kept.txt", _).\n'
 TOOL = "python3 mcp_client.py {} '{}'"
 STEPS = (
@@ -61,11 +67,12 @@ def rows() -> list[dict[str, Any]]:
         asked = Asked(Path(name) / "runs", recorded.name, files)
         wrong = sum(bool(asked(lambda rnd, lines, blobs: lines, seed)) for seed in range(HONEST))
         by_kind: Counter[str] = Counter()
-        unanchored, missed, failed = 0, 0, 0
+        unanchored, unsigned, missed, failed = 0, 0, 0, 0
         for seed in range(TIMES):
             kind = list(KINDS)[seed % len(KINDS)]
             found = asked(KINDS[kind], seed)
             unanchored += bool(found - {"checkpoint"})
+            unsigned += "checkpoint" not in found
             failed += "failed" in found
             if not found - {"failed"}:
                 missed += 1
@@ -76,6 +83,7 @@ def rows() -> list[dict[str, Any]]:
         print(f"found by the checkpoint only: {count} of {kind}", file=sys.stderr)
     return [
         _row(f"tamper: records of a guarded session, {TIMES} changes that nothing found", missed, "<= 0"),
+        _row("tamper: of them that the signed checkpoint did not find, too", unsigned, "<= 0"),
         _row("tamper: of them found without a checkpoint", unanchored, ""),
         _row("tamper: of them that ended a command otherwise than by an error of the ledger", failed, "<= 0"),
         _row(f"tamper: copies without a change that were not whole and equal, of {HONEST}", wrong, "<= 0"),
@@ -86,25 +94,70 @@ class Asked:
     """What the commands say of a folder of records; the agent and its model are gone."""
 
     def __init__(self, runs: Path, run: str, files: dict[Path, bytes]) -> None:
-        self.runs, self.run, self.files = runs, run, files
+        self.runs, self.run = runs, run
         self.lines = files[Path("trace.jsonl")].splitlines(keepends=True)
-        last = decode(self.lines[-1])
-        self.kept = runs.parent / "kept.json"
-        self.kept.write_text(json.dumps({"run": run, "count": len(self.lines), "head": last.hash}))
+        self.place = runs.parent / "evidence"
+        os.environ["XDG_CONFIG_HOME"] = str(runs.parent / "config")
+        _must("keys", "make", "operator")
+        for name in ("other", "another"):
+            _write(runs / name, _named(name, self.lines[:9]), files)
+        _write(runs / run, self.lines[: len(self.lines) // 2], files)
+        self.key = _signed(runs, self.place)
+        self.old = _read(runs)
+        _write(runs / run, self.lines, files)
+        _signed(runs, self.place)
+        self.whole = _read(runs)
 
     def __call__(self, tamper: Tamper, seed: int) -> set[str]:
         """Which of `verify`, `replay` and `checkpoint` found something; `failed` for any other error."""
-        folder = self.runs / self.run
-        for path, data in self.files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(data)
-        lines = tamper(random.Random(seed), list(self.lines), folder / "blobs")
-        (folder / "trace.jsonl").write_bytes(b"".join(lines))
-        ways = {"verify": ("ledger", "verify"), "replay": ("replay",)}
-        ways["checkpoint"] = ("ledger", "verify", "--checkpoint", str(self.kept))
-        codes = {way: _spak(*line, self.run, "--runs-dir", str(self.runs)) for way, line in ways.items()}
+        shutil.rmtree(self.runs)
+        for path, data in self.whole.items():
+            (self.runs / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.runs / path).write_bytes(data)
+        rnd, folder = random.Random(seed), self.runs / self.run
+        ways = {"checkpoint": ("ledger", "verify", "--all", "--checkpoint", str(self.place / LATEST))}
+        if tamper in STORE.values():
+            tamper(rnd, self.old, self.runs)
+        else:
+            lines = tamper(rnd, list(self.lines), folder / "blobs")
+            (folder / "trace.jsonl").write_bytes(b"".join(lines))
+            ways |= {"verify": ("ledger", "verify", self.run), "replay": ("replay", self.run)}
+        key = ("--key", self.key)
+        codes = {
+            way: _spak(*line, *(key if way == "checkpoint" else ()), "--runs-dir", str(self.runs))
+            for way, line in ways.items()
+        }
         odd = any(code not in (0, 1) for code in codes.values())
         return {way for way, code in codes.items() if code == 1} | ({"failed"} if odd else set())
+
+
+def _write(folder: Path, lines: Lines, files: dict[Path, bytes]) -> None:
+    for path, data in {**files, Path("trace.jsonl"): b"".join(lines)}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+
+def _named(run: str, lines: Lines) -> Lines:
+    """The same records as those of another run."""
+    records = [decode(line) for line in lines]
+    return _again(records, 0, {"host": {**records[0].body["host"], "run": run}})
+
+
+def _read(runs: Path) -> dict[Path, bytes]:
+    return {path.relative_to(runs): path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+
+
+def _signed(runs: Path, place: Path) -> str:
+    """A checkpoint of the folder in that place; gives the key that verifies it."""
+    words = ("--log", "example.com/bench", "--sign-with", "operator", "--to", str(place))
+    _must("ledger", "checkpoint", *words, "--runs-dir", str(runs))
+    private = keys.load("operator").private
+    return str(own_verifier("example.com/bench", private))
+
+
+def _must(*args: str) -> None:
+    if _spak(*args):
+        raise RuntimeError(f"spak {' '.join(args)} failed")
 
 
 def _spak(*args: str) -> int:
@@ -231,6 +284,50 @@ def _law(rnd: random.Random, lines: Lines, blobs: Path) -> Lines:
     return _again(records, 0, {"rules": json.loads(text.replace("kept.txt", other))})
 
 
+def _inserted(rnd: random.Random, lines: Lines, blobs: Path) -> Lines:
+    """A record that was never written."""
+    records = [decode(line) for line in lines]
+    at = rnd.randrange(1, len(records))
+    records.insert(at, records[at]._replace(at=records[at].at + 1))
+    return _again(records, 0, {})
+
+
+def _removed(rnd: random.Random, old: dict[Path, bytes], runs: Path) -> None:
+    """A whole run, and perhaps the log with it."""
+    names = sorted(path.name for path in runs.iterdir() if path.name[0] != ".")
+    shutil.rmtree(runs / rnd.choice(names))
+    if rnd.randrange(2):
+        shutil.rmtree(runs / ".log")
+        _relogged(runs)
+
+
+def _restored(rnd: random.Random, old: dict[Path, bytes], runs: Path) -> None:
+    """The copy of an earlier time, as it was or with a log that goes on from there."""
+    shutil.rmtree(runs)
+    for path, data in old.items():
+        (runs / path).parent.mkdir(parents=True, exist_ok=True)
+        (runs / path).write_bytes(data)
+    if rnd.randrange(2):
+        shutil.copytree(runs / "other", runs / "later")
+        lines = (runs / "other/trace.jsonl").read_bytes().splitlines(keepends=True)
+        _write(runs / "later", _named("later", lines), {})
+        _relogged(runs)
+
+
+def _rewritten(rnd: random.Random, old: dict[Path, bytes], runs: Path) -> None:
+    """A run chained again, and the whole log made anew from what is there."""
+    trace = runs / rnd.choice(("other", "another")) / "trace.jsonl"
+    trace.write_bytes(b"".join(_clock(rnd, trace.read_bytes().splitlines(keepends=True), runs)))
+    shutil.rmtree(runs / ".log")
+    _relogged(runs)
+
+
+def _relogged(runs: Path) -> None:
+    """Another log of the same name and key, signed into another place: a second history."""
+    with TemporaryDirectory(prefix="spak-bench-") as place:
+        _signed(runs, Path(place))
+
+
 def _again(records: list[Record], at: int, members: dict[str, Any]) -> Lines:
     """The whole chain with other members in one body, all hashes computed anew."""
     records[at] = records[at]._replace(body={**records[at].body, **members})
@@ -257,7 +354,14 @@ KINDS: dict[str, Tamper] = {
     "a decision dropped, chained again": _decided,
     "a time changed, chained again": _clock,
     "the law changed, chained again": _law,
+    "a record inserted, chained again": _inserted,
 }
+STORE: dict[str, Any] = {
+    "a run removed": _removed,
+    "an old copy of the folder restored": _restored,
+    "a run and the whole log written anew": _rewritten,
+}
+KINDS |= STORE
 
 
 # ---- the session ---------------------------------------------------------------------------------------

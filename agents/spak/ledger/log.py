@@ -37,18 +37,19 @@ def leaf_of(run: str, lines: Iterable[bytes], before: Leaf | None = None) -> Lea
 
     Raises: LedgerError `ledger.rewritten` where it does not begin as the log says that it was `before`.
     """
-    tree, head = merkle.Frontier(), canon.ZERO
+    tree, last = merkle.Frontier(), b""
     for line in lines:
         if not line.endswith(b"\n"):
             break
         tree.append(line)
-        head = next_previous(line, head)
-        reached = before is not None and tree.size == before.count
-        if reached and before is not None and (head, tree.root()) != (before.head, before.root):
-            raise _rewritten(run, f"its first {before.count} records are not those of the log")
+        last = line
+        if before is not None and tree.size == before.count:
+            found = (next_previous(line, canon.ZERO), tree.root())
+            if found != (before.head, before.root):
+                raise _rewritten(run, f"its first {before.count} records are not those of the log")
     if before is not None and tree.size < before.count:
         raise _rewritten(run, f"{tree.size} records are left of {before.count}")
-    return Leaf(run, tree.size, head, tree.root())
+    return Leaf(run, tree.size, next_previous(last, canon.ZERO), tree.root())
 
 
 def continues(log: Log, head: Head) -> bool:

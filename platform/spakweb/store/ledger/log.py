@@ -41,11 +41,16 @@ class DatabaseLog:
 
     def node(self, level: int, index: int) -> bytes:
         """The hash of a perfect subtree; b"" where the row that has it is gone."""
-        found = self._nodes.get((level, index))
-        if found is None:
-            row = self.rows.filter(index=((index + 1) << level) - 1).values_list("nodes", flat=True).first()
-            found = b"" if row is None else bytes(row)[level * _HASH :][:_HASH]
-        return found
+        if (level, index) not in self._nodes:
+            self._fetch({(level, index)})
+        return self._nodes[level, index]
+
+    def _fetch(self, wanted: set[tuple[int, int]]) -> None:
+        """Read these subtrees, in one query."""
+        leaves = {key: ((key[1] + 1) << key[0]) - 1 for key in wanted}
+        rows = dict(self.rows.filter(index__in=set(leaves.values())).values_list("index", "nodes"))
+        for (level, index), leaf in leaves.items():
+            self._nodes[level, index] = bytes(rows.get(leaf, b""))[level * _HASH :][:_HASH]
 
     def append(self, leaves: Sequence[Leaf]) -> None:
         """Add leaves at the end. Raises: LedgerError `ledger.busy` where another process added some."""
@@ -69,9 +74,13 @@ class DatabaseLog:
             LogLeaf.objects.bulk_create(made, batch_size=AT_A_TIME)
         self.size = size
 
-    def last(self, size: int | None = None) -> Iterator[tuple[int, Leaf]]:
-        """The last leaf of each run, among the first `size`, with its index. Raises: LedgerError."""
+    def last(self, size: int | None = None, runs: Sequence[str] = ()) -> Iterator[tuple[int, Leaf]]:
+        """The last leaf of each run (of these if any are given), among the first `size`, with its index.
+
+        Raises: LedgerError.
+        """
         rows = self.rows if size is None else self.rows.filter(index__lt=size)
+        rows = rows.filter(run__in=runs) if runs else rows
         newest = rows.filter(run=OuterRef("run")).order_by("-index").values("index")[:1]
         for index, text in rows.filter(index=Subquery(newest)).values_list("index", "text").iterator():
             yield index, read_leaf(bytes(text))
@@ -102,23 +111,20 @@ class DatabaseLog:
         rows = list(self.changed())
         for start in range(0, len(rows), RUNS):
             part = {row.pk: row for row in rows[start : start + RUNS]}
-            before = {row.key: self.find(row.key, self.size) for row in part.values()}
+            before = {leaf.run: leaf for _, leaf in self.last(runs=[row.key for row in part.values()])}
             alive = [pk for pk, row in part.items() if row.deleted_at is None]
             records = RunRecord.objects.filter(run__in=alive).order_by("run_id", "seq")
             pairs = records.values_list("run_id", "line").iterator(chunk_size=AT_A_TIME)
             for pk, lines in groupby(pairs, key=itemgetter(0)):
                 key = part[pk].key
-                last = before[key]
+                last = before.get(key)
+                known = None if last is None or last.root is None else last
                 try:
-                    leaf = leaf_of(
-                        key,
-                        (bytes(line) for _, line in lines),
-                        None if last is None or last[1].root is None else last[1],
-                    )
+                    leaf = leaf_of(key, (bytes(line) for _, line in lines), known)
                 except LedgerError as error:
                     wrong.append(error.message)
                 else:
-                    found += [] if last is not None and last[1] == leaf else [leaf]
+                    found += [] if leaf == last else [leaf]
             found += [
                 Leaf(row.key, row.count, row.head, None)
                 for row in part.values()
@@ -146,6 +152,7 @@ class DatabaseLog:
             )
         index, leaf = found
         note = read(kept.note.encode())
+        self._fetch(needed(index, kept.size))
         if not holds(self, index, leaf, note.head()):
             raise LedgerError(
                 "ledger.forked",
@@ -155,6 +162,18 @@ class DatabaseLog:
         lines = RunRecord.objects.filter(run=row.pk, seq__lt=leaf.count).order_by("seq")
         stored = (bytes(line) for line in lines.values_list("line", flat=True).iterator())
         return inclusion(self, index, leaf, note, stored, seq)
+
+
+def needed(index: int, size: int) -> set[tuple[int, int]]:
+    """The subtrees that a proof of inclusion is made of."""
+    found: set[tuple[int, int]] = set()
+
+    def node(level: int, at: int) -> bytes:
+        found.add((level, at))
+        return b""
+
+    merkle.inclusion(index, size, node)
+    return found
 
 
 def problems(team: Team, heads: Sequence[Head]) -> list[str]:
