@@ -217,6 +217,7 @@ ROWS = (
     reads("report-page", RUN),
     reads("log", RUN),
     reads("export", RUN),
+    reads("pack", RUN, answers=(409,)),
     reads("proof", RUN, answers=(409,)),
     reads("checkpoint", answers=(409,)),
     reads("changes", RUN),

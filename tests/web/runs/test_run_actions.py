@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -12,12 +13,16 @@ from django.urls import reverse
 from run_page_specs_kit import ASKING, WITH_INPUT, Ran, body, url
 from spak.errors import LedgerError
 from spak.kernel.replay import replay
-from spak.ledger import verify
+from spak.ledger import MemoryLedgers, import_, verify
+from spak.ledger.note import verifier
+from spak.ledger.pack import Keys, verify_pack
+from spak.ledger.settings import Checkpoints
 from spak.records import decode
 from spakweb.face.runs import backends, run_parts
 from spakweb.face.runs.backends import Seen
 from spakweb.store.ledger import workspaces
 from spakweb.store.runs.models import Run, State
+from spakweb.work.runs import checkpoints
 from spakweb.work.worker import execute, open_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -205,6 +210,43 @@ def test_the_events_are_offered_beside_the_ledger(cast: Any, ran: Ran) -> None:
     assert (wrong.status_code, wrong.json()["code"]) == (400, "web.filter")
     empty = vera.get(url("spak-run-export", ran(advance=False)), {"as": "events"})
     assert empty.status_code == 409
+
+
+def test_a_pack_is_signed_and_comes_back(cast: Any, ran: Ran) -> None:
+    run, vera = ran(), cast.client("vera")
+    assert "?as=pack" in body(vera.get(url("spak-run", run)))
+    answer = vera.get(url("spak-run-export", run), {"as": "pack"})
+    assert answer["Content-Disposition"] == f'attachment; filename="{run.key}.pack.jsonl"'
+    lines = answer.content.splitlines(keepends=True)
+    approvers = json.loads(lines[1])["body"]["rules"]["keys"]
+    public = next(key["public"] for key in approvers if key["name"] == "platform")
+    found = verify_pack(lines, Keys(public))
+    assert (found.problems, found.notes, found.replayed) == ((), (), True)
+    assert found.to_json()["summary_hash"] == run.summary["summary_hash"]
+    assert import_(io.BytesIO(answer.content), MemoryLedgers()) == run.key
+
+
+def test_a_pack_has_the_proof_that_the_last_checkpoint_has_the_run(
+    cast: Any, ran: Ran, settings: Any
+) -> None:
+    settings.CHECKPOINTS = Checkpoints(log="example.com/spak")
+    run = ran()
+    key = verifier(checkpoints.write(cast.team).key)
+    answer = cast.client("vera").get(url("spak-run-export", run), {"as": "pack"})
+    lines = answer.content.splitlines(keepends=True)
+    assert verify_pack(lines, Keys(log=key)).problems == ()
+    later = cast.client("vera").get(url("spak-run-export", ran()), {"as": "pack"})
+    without = verify_pack(later.content.splitlines(keepends=True), Keys(log=key))
+    assert [problem.code for problem in without.problems] == ["proof"]
+
+
+def test_a_run_that_has_not_ended_has_no_pack(cast: Any, ran: Ran) -> None:
+    run = ran(ASKING, mode="stepwise")
+    page = body(cast.client("vera").get(url("spak-run", run)))
+    assert "?as=pack" not in page
+    asked = {"path": url("spak-run-export", run), "headers": {"Accept": "application/json"}}
+    answer = cast.client("vera").get(**asked, data={"as": "pack"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "usage.not_ended")
 
 
 def test_the_export_replays_and_comes_back(cast: Any, ran: Ran) -> None:

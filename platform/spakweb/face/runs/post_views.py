@@ -301,10 +301,13 @@ def _whole_run(request: HttpRequest, team: str, run: str) -> Run:
 @access.by_token
 @require_safe
 def download(request: HttpRequest, team: str, run: str) -> Any:
-    """The run's ledger as JSON lines; with `?as=events` or `?as=steps` a form for reading."""
+    """The run's ledger as JSON lines; with `?as=pack` its statement too; with `?as=events` or `?as=steps` a
+    form for reading."""
     found, shape = _whole_run(request, team, run), request.GET.get("as", "")
+    if shape == "pack":
+        return export.as_pack(found)
     if shape and shape not in export.SHAPES:
-        forms = " or ".join(f"?as={name}" for name in export.SHAPES)
+        forms = " or ".join(f"?as={name}" for name in ("pack", *export.SHAPES))
         raise Refused("web.filter", "A run is not exported in that form.", f"{forms}, or nothing", 400)
     return export.as_shape(found, shape) if shape else export.as_jsonl(found)
 

@@ -21,6 +21,7 @@ from django.utils.http import content_disposition_header
 
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.ledger import pack
 from spak.ledger.export import export, import_
 from spak.ledger.verify import Walk
 from spak.records import decode
@@ -44,11 +45,13 @@ from spakweb.ground.text import one_line
 from spakweb.ground.unsafe_text import reveal, without_nul
 from spakweb.store.ledger.blobs import unleased
 from spakweb.store.ledger.import_law import UNCHECKED, only_shown
+from spakweb.store.ledger.log import DatabaseLog
 from spakweb.store.ledger.projection import rebuild
 from spakweb.store.ledger.salvage import Compared
 from spakweb.store.ledger.store import DatabaseLedgers
 from spakweb.store.ledger.workspaces import store_of
 from spakweb.store.runs.models import SANDBOXES, Run, RunRecord, State
+from spakweb.store.runs.signing import private_key
 
 KEY_PREFIX, KEY_SUFFIX = 100, 8
 """Characters of an imported run's key: of its own id, and of the hash that makes it the team's."""
@@ -83,6 +86,37 @@ def as_jsonl(run: Run) -> Any:
     if not run.ended and not run.agent:
         _keep_files(run)
     return attachment(_written(run, export), f"{run.key}.jsonl")
+
+
+def as_pack(run: Run) -> Any:
+    """The run with a statement in front, signed with the platform's key; with the proof that the last signed
+    checkpoint of the team has it, if it does. `spak verify-pack FILE` checks it.
+
+    Raises: Refused `web.run_empty`, `web.run_damaged`, `usage.not_ended`.
+    """
+    begun(run)
+    if not run.ended:
+        raise Refused("usage.not_ended", "Only a run that ended has a statement.", "Wait until it ends.", 409)
+    log = _proof(run)
+    return attachment(
+        _written(run, lambda reader, stream: pack.write(reader, stream, private_key(), log)),
+        f"{run.key}.pack.jsonl",
+    )
+
+
+def _proof(run: Run) -> str | None:
+    """None where no checkpoint has the run. The log has one that was imported under its key here, which its
+    records do not know."""
+    first = RunRecord.objects.get(run=run, seq=0)
+    about = decode(bytes(first.line)).body.get("host")
+    if not isinstance(about, dict) or about.get("run") != run.key:
+        return None
+    try:
+        return DatabaseLog(run.team).prove(run)
+    except LedgerError as error:
+        if error.code == "ledger.not_covered":
+            return None
+        raise Refused.of(error) from error
 
 
 SHAPES = {"events": events, "steps": steps}

@@ -82,6 +82,12 @@ def export_run(request: Request, team: str, run: str) -> Any:
     return export.as_jsonl(find_run(request, team, run, whole=True))
 
 
+@get("spak-api-pack", f"{RUN}pack.jsonl", gives={(200, export.JSONL): OpenApiTypes.BINARY})
+def get_pack(request: Request, team: str, run: str) -> Any:
+    """A run that ended with a signed statement in front, as `spak verify-pack` and `spak import` take it."""
+    return export.as_pack(find_run(request, team, run, whole=True))
+
+
 @get(
     "spak-api-proof", f"{RUN}run.tlog-proof", gives={(200, "text/plain"): str},
     query=(Query("seq", int, description="Prove this record too; without it the run as a whole."),),
