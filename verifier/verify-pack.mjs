@@ -76,7 +76,7 @@ function readHeader(line) {
     const { payload, signatures } = value.dsseEnvelope;
     const { keyid: id, sig } = signatures[0];
     const envelope = { payload, payloadType: TYPE, signatures: [{ keyid: id, sig }] };
-    const material = { publicKey: { hint: id } };
+    const material = { publicKey: { hint: id }, tlogEntries: [] };
     const whole = canonical({ dsseEnvelope: envelope, mediaType: MEDIA, verificationMaterial: material });
     const [text, signature] = [textOf(unbase64(payload)), unbase64(sig)];
     if (whole === line) return { statement: objectOf(text) ?? {}, text, id, signature };

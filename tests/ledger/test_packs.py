@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from pathlib import Path
 
 import pytest
 
-from pack_kit import GOLDEN, PRIVATE, PUBLIC, logged, packed
+import pack_outside
+from pack_kit import GOLDEN, PRIVATE, PUBLIC, logged, packed, tampered
 from spak import canon, data
 from spak.errors import LedgerError, UsageError
 from spak.ledger import FileLedgers, MemoryLedgers, import_, pack, verify
 from spak.ledger.note import own_verifier
 from spak.ledger.pack import Keys, Verdict, verify_pack
 from spak.ledger.statement import read_bundle
+from spak.policy import approval
 from spak.records import Record
 
 
@@ -69,6 +72,17 @@ def test_a_changed_byte_of_the_first_line_is_found(tuning: bytes) -> None:
         first[at] ^= 1
         found = verify_pack([bytes(first), *lines[1:]], Keys(PUBLIC), replayed=False)
         assert not found.ok, at
+
+
+def test_tools_of_others_verify_a_pack_and_refuse_what_was_changed(tuning: bytes) -> None:
+    """sigstore-models, securesystemslib and in-toto-attestation, without anything of SPAK."""
+    key = approval.key_id(PUBLIC)
+    for file in GOLDEN:
+        assert pack_outside.problem(packed(file), PUBLIC, key) == ""
+    assert pack_outside.problem(packed(GOLDEN[0], bytes(32)), PUBLIC, key) == "another key is named"
+    changed = [tampered(tuning, random.Random(seed)) for seed in range(200)]
+    found = [pack_outside.problem(data, PUBLIC, key) for data in changed if data != tuning]
+    assert len(found) > 190 and all(found)
 
 
 def test_every_line_that_is_missing_is_found(tuning: bytes) -> None:

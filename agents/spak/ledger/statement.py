@@ -217,5 +217,5 @@ def _bundle(signed: Signed) -> dict[str, Any]:
             "signatures": [signature],
         },
         "mediaType": MEDIA_TYPE,
-        "verificationMaterial": {"publicKey": {"hint": signed.key_id}},
+        "verificationMaterial": {"publicKey": {"hint": signed.key_id}, "tlogEntries": []},
     }
