@@ -149,6 +149,7 @@ STRINGS = ("KEY", "other.example", "home.example", "POST", "http", "x-key", "key
            "PyTest", "src/b.py", "Makefile", "a", "ann", "alice", "")  # fmt: skip
 POOL = "".join(f"n({name}).\n" for name in {*NAMES, *MORE})
 POOL += "".join(f'w("{text}").\n' for text in STRINGS)
+POOL += "i(1).\ni(1000).\n"
 POOL += "m(A) :- tool(A, _).\nm(A) :- act(A, _).\n"
 SECOND = {"evidence": "w", "misplaced_secret": "w", "security_violation": "w", "broken": "w"}
 """The kind of the columns of predicates that nothing declares; the others have actions, as the first is."""
@@ -163,7 +164,7 @@ def every_row(key: tuple[str, int]) -> str:
     body = []
     for place in range(key[1]):
         if kinds:
-            how = {"string": "w", "name": "n"}.get(kinds[place], "n")
+            how = {"string": "w", "number": "i"}.get(kinds[place], "n")
             named = decl is not None and getattr(decl.atom.args[place], "name", "") == "Action"
             how = "m" if named else how
         else:
