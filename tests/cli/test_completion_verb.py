@@ -49,7 +49,7 @@ def test_verbs_options_and_choices_are_offered(cli: Cli, tmp_path: Path) -> None
     assert ask(cli, tmp_path, "spak", "exp") == ["export", "explain"]
     assert "--strict" in ask(cli, tmp_path, "spak", "check", "--")
     assert ask(cli, tmp_path, "spak", "completion", "") == list(SHELLS)
-    assert ask(cli, tmp_path, "spak", "ledger", "") == ["verify"]
+    assert ask(cli, tmp_path, "spak", "ledger", "") == ["checkpoint", "prove", "verify"]
     assert ask(cli, tmp_path, "spak", "no-such-verb", "") == list(VERBS)
 
 
