@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -44,6 +45,7 @@ class Lanes:
         self.folder = Path(tempfile.mkdtemp(prefix="spak-simulate-", dir=memory if memory.is_dir() else None))
         self._template = self.folder / "template"
         self._template.mkdir()
+        self._number = 0
 
     def __enter__(self) -> Lanes:
         product.prepare(self._template)
@@ -59,24 +61,26 @@ class Lanes:
         """In the order in which they end. Raises: Broken."""
         under_way: dict[int, tuple[Job, Path]] = {}
         left = iter(jobs)
-        number = 0
         more = True
-        while more or under_way:
-            while more and len(under_way) < self.many:
-                job = next(left, None)
-                if job is None:
-                    more = False
-                    break
-                number += 1
-                place = self.folder / f"lane-{number % self.many}-{number}"
-                under_way[self._fork(job, place)] = job, place
-            if not under_way:
-                break
-            pid, _ = os.wait()
-            if pid not in under_way:
-                continue
-            job, place = under_way.pop(pid)
-            yield job, self._result(job, place)
+        try:
+            while more or under_way:
+                while more and len(under_way) < self.many:
+                    job = next(left, None)
+                    if job is None:
+                        more = False
+                        break
+                    self._number += 1
+                    place = self.folder / f"seed-{self._number}"
+                    under_way[self._fork(job, place)] = job, place
+                if under_way:
+                    pid, _ = os.wait()
+                    job, place = under_way.pop(pid)
+                    yield job, self._result(job, place)
+        finally:  # whoever asked may want no more
+            for pid, (_, place) in under_way.items():
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                shutil.rmtree(place, ignore_errors=True)
 
     def one(self, job: Job) -> Found:
         """What comes of one. Raises: Broken."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = 8
+SEEDS = 4
+MUTANTS = ("a lease is taken without a new fence", "the lock of the sweep is kept")
 
 
 def simulate(*words: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +38,14 @@ def test_seeds_hold_and_say_what_they_came_through() -> None:
 
 @pytest.mark.parametrize("seed", [3])
 def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
-    one, other = simulate("--seed", str(seed)), simulate("--seed", str(seed))
-    assert one.returncode == 0, one.stdout + one.stderr
-    traces = re.findall(r"trace (\w+), again (\w+)", one.stdout + other.stdout)
-    assert len({trace for pair in traces for trace in pair}) == 1 and len(traces) == 2
+    done = simulate("--seed", str(seed))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ((first, again),) = re.findall(r"trace (\w+), again (\w+)", done.stdout)
+    assert first == again
+
+
+def test_planted_bugs_are_found_and_name_their_seeds() -> None:
+    done = simulate("--seeds", "8", "--mutants", *MUTANTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.findall(r"^(.+?) +found by seed \d+: ", done.stdout, re.MULTILINE)
+    assert found == list(MUTANTS)

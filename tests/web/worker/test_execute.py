@@ -23,11 +23,13 @@ from spak.errors import LedgerError
 from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
+from spak.runner import Run as Runner
 from spakweb.face.runs import run_parts
 from spakweb.face.streams.summaries import HEADER, header
 from spakweb.ground.errors import Refused
 from spakweb.ground.teams.models import User
 from spakweb.store.ledger import workspaces
+from spakweb.store.ledger import writer as writing
 from spakweb.store.ledger.projection import rebuild
 from spakweb.store.ledger.store import DatabaseLedgers, leases
 from spakweb.store.runs.models import Run, State
@@ -95,6 +97,28 @@ def test_what_is_asked_of_a_run_while_it_begins(
     run.refresh_from_db()
     assert (run.state, run.wanted, run.holder, run.summary["steps"]) == (state, "", "", 0)
     assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
+
+
+def test_an_end_that_is_not_recorded_yet_is_not_shown(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator's seed 9: a run read "succeeded" before its last records were handed in, and its worker
+    may die in between."""
+    run = begun(user, HELLO)
+    real, states = Runner._append, []
+
+    def append(self: Runner, records: list[Any]) -> None:
+        if self.state.ended:
+            for holding in list(held_run.watcher._held.values()):
+                holding.news = True
+                holding.save_progress()
+            writing.writer.submit(self.ledger.renewal()).result(10)  # type: ignore[attr-defined]
+            states.append(Run.objects.get().state)
+        real(self, records)
+
+    monkeypatch.setattr(held_run, "WATCH_S", 60)
+    monkeypatch.setattr(Runner, "_append", append)
+    execute.advance(run.key)
+    assert states[0] == State.RUNNING
+    assert Run.objects.get().state == State.SUCCEEDED
 
 
 def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:

@@ -65,7 +65,8 @@ class HeldRun:
         if not self._new:
             row.refresh_from_db()
         self.seen = self._projected(begun)
-        self.folded = runner.ledger.count
+        self.folded, self.state = runner.ledger.count, runner.state
+        """The records so far, and the state that they lead to: the runner's own may be ahead of them."""
         self.wanted = ""
         self.news = True
         self._lock = threading.Lock()
@@ -171,7 +172,7 @@ class HeldRun:
     def _heard(self, record: Record, state: KernelState) -> None:
         with self._lock:
             self.seen.feed(record)
-            self.folded = record.seq + 1
+            self.folded, self.state = record.seq + 1, state
             self.news = True
         if record.kind == Kind.PERMIT:
             self._route(state)
@@ -188,7 +189,7 @@ class HeldRun:
         """Hand in how it stands now: the writer writes it, and tells of it."""
         with self._lock:
             seen, self.row.count = Projection(canon.loads(canon.dumps(self.seen.data))), self.folded
-            state = self.runner.state
+            state = self.state
             self.news = False
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
