@@ -34,7 +34,7 @@ from spak.validators.problems import shipped
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK, PLACE = ROOT / "requirements-libraries.lock", ROOT / ".venv-libraries"
-EVALUATIONS = sized(60, 2)
+EVALUATIONS = sized(40, 2)
 LIBRARIES = sized(against.LIBRARIES, ("numpy",))
 CHOOSES = ("OPENBLAS_", "MKL_", "OMP_", "GOTO_", "BLIS_", "ATEN_", "ONEDNN_", "DNNL_", "NPY_", "KMP_")
 """Beginnings of variables that choose kernels or threads."""
@@ -61,7 +61,7 @@ def rows() -> list[dict[str, Any]]:
             for library in LIBRARIES:
                 there = replace(place, toolchain=theirs)
                 found.append(compared(problem, library, kernel, facts, there, speedup))
-            print(f"{problem}: {found[-1]['name']}", file=sys.stderr, flush=True)
+                print(found[-1]["name"], file=sys.stderr, flush=True)
     return found
 
 
