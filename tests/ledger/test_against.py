@@ -14,7 +14,7 @@ from spak.ledger import merkle, proofs
 from spak.ledger.against import histories, mark, verify_all, verify_run
 from spak.ledger.file_log import FileLog, prove
 from spak.ledger.files import FileLedgers
-from spak.ledger.log import checkpoint, consistency
+from spak.ledger.log import checkpoint, consistency, leaf_of
 from spak.ledger.note import Head
 
 
@@ -101,6 +101,62 @@ def test_a_run_that_was_removed_on_purpose_leaves_a_tombstone(root: Path) -> Non
     seen = verify_all(root, [before, after])
     assert (seen.problems, seen.erased, after.size) == ((), 1, 6)
     assert mark(FileLog(root), "r1", after.size) is None
+
+
+def shorten(root: Path, run: str, count: int) -> bytes:
+    """Cut a run to its first records; gives the line that the log has of a run of so many."""
+    path = root / run / "trace.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)[:count]
+    path.write_bytes(b"".join(lines))
+    return leaf_of(run, lines).text() + b"\n"
+
+
+def test_a_later_leaf_of_fewer_records_hides_no_cut(root: Path) -> None:
+    """Somebody cuts a run and adds a leaf that says so; the next checkpoint then has it."""
+    head = log_kit.signed(root)
+    forged = shorten(root, "r0", 2)
+    with (root / ".log/leaves.jsonl").open("ab") as file:
+        file.write(forged)
+    later = log_kit.signed(root)
+    for heads in ([head], [head, later], [later]):
+        assert codes(root, *heads) == {"checkpoint"}
+    assert not verify_run(root / "r0", mark(FileLog(root), "r0", later.size)).ok
+
+
+def test_a_later_leaf_of_other_records_hides_no_rewriting(root: Path) -> None:
+    head = log_kit.signed(root)
+    log_kit.insert(root / "r0/trace.jsonl", random.Random(1))
+    forged = shorten(root, "r0", 7)
+    with (root / ".log/leaves.jsonl").open("ab") as file:
+        file.write(forged)
+    assert codes(root, head, log_kit.signed(root)) == {"checkpoint"}
+
+
+def test_a_leaf_is_not_hidden_by_another_end_of_its_line(root: Path) -> None:
+    first = log_kit.signed(root)
+    log_kit.write(root, "r0", 9)
+    log_kit.signed(root)
+    log_kit.write(root, "r1", 12)
+    head = log_kit.signed(root)
+    path = root / ".log/leaves.jsonl"
+    *lines, hidden, last = path.read_bytes().splitlines(keepends=True)
+    old = shorten(root, "r0", 6)
+    assert len(lines) == first.size and old in lines
+    path.write_bytes(b"".join(lines) + hidden[:-1] + b"\r" + last + old)
+    assert [problem.code for problem in histories(FileLog(root), [head])] == ["history"]
+
+
+def test_a_log_that_is_shorter_than_its_checkpoint_proves_nothing(root: Path) -> None:
+    log_kit.signed(root)
+    path = root / ".log/leaves.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    log = FileLog(root)
+    note = log.signed()
+    assert note is not None
+    for wanted in (lambda: prove(root, "r0"), lambda: consistency(log, 2, note)):
+        with pytest.raises(LedgerError) as caught:
+            wanted()
+        assert caught.value.code == "ledger.forked"
 
 
 def test_two_histories_that_were_shown_to_two_people_are_found(root: Path, tmp_path: Path) -> None:

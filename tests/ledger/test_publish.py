@@ -116,6 +116,28 @@ class TestWitness:
         assert made.witnesses == () and len(made.problems) == 1 and made.places == (str(tmp_path / "places"),)
         assert read((tmp_path / "places/latest.checkpoint").read_bytes()) == made.note
 
+    @pytest.mark.parametrize("size", ["²", "9" * 5000, "-1", "", "9" * 19])
+    def test_a_size_that_is_none_is_no_answer(self, root: Path, size: str) -> None:
+        watching = Watching()
+        watching.add_checkpoint = lambda body: (409, size)  # type: ignore[method-assign]
+        with serving(watching) as url, pytest.raises(LedgerError) as caught:
+            published(root, witnesses=(Witness(f"{url}/w", verifier(watching.key)),))
+        assert caught.value.code == "ledger.forked"
+
+    def test_many_signatures_of_one_witness_leave_a_note_that_can_be_read(
+        self, root: Path, watching: Watching
+    ) -> None:
+        once = watching.add_checkpoint
+
+        def often(body: str) -> tuple[int, str]:
+            status, text = once(body)
+            return status, text * (64 if status == 200 else 1)
+
+        watching.add_checkpoint = often  # type: ignore[method-assign]
+        with serving(watching) as url:
+            made = published(root, witnesses=(Witness(f"{url}/w", verifier(watching.key)),))
+        assert made.problems == () and FileLog(root).signed() == made.note
+
 
 class TestPlaces:
     def test_a_folder_gets_a_file_for_each_checkpoint(self, root: Path, tmp_path: Path) -> None:
@@ -141,6 +163,30 @@ class TestPlaces:
         assert git(remote, "rev-list", "--count", "checkpoints").strip() == "2"
         assert git(remote, "show", "checkpoints:000000000003.checkpoint") == first.note.text()
         assert git(remote, "show", "checkpoints:latest.checkpoint") == second.note.text()
+
+    @pytest.mark.parametrize("what", ["link", "folder"])
+    def test_what_a_git_remote_has_under_the_name_of_a_checkpoint_leads_nowhere(
+        self, root: Path, tmp_path: Path, what: str
+    ) -> None:
+        remote, other = tmp_path / "remote.git", tmp_path / "other"
+        git(tmp_path, "init", "--quiet", "--bare", str(remote))
+        published(root, f"git+{remote}")
+        git(tmp_path, "clone", "--quiet", "--branch=checkpoints", str(remote), str(other))
+        own, name = tmp_path / "own", other / "000000000004.checkpoint"
+        own.write_text("mine")
+        if what == "link":
+            name.symlink_to(own)
+        else:
+            name.mkdir()
+            (name / "file").write_text("")
+        git(other, "add", ".")
+        git(other, "-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "--quiet", "--message=x")
+        git(other, "push", "--quiet")
+        log_kit.write(root, "r0", 9)
+        made = published(root, f"git+{remote}")
+        assert own.read_text() == "mine" and len(made.problems) == (1 if what == "folder" else 0)
+        if what == "link":
+            assert git(remote, "show", f"checkpoints:{name.name}") == made.note.text()
 
     def test_an_object_store_gets_an_object_for_each_checkpoint(self, root: Path) -> None:
         bucket = Bucket(token="t0ken")

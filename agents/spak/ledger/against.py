@@ -10,6 +10,7 @@ or two were), `missing` (a run is gone without a tombstone).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,6 +24,7 @@ from spak.ledger.file_log import FileLog, gone
 from spak.ledger.files import FileLedgers
 from spak.ledger.log import Log, continues
 from spak.ledger.note import Head
+from spak.ledger.proofs import Leaf
 from spak.ledger.scan import TRACE
 from spak.ledger.verify import Checkpoint, Report, verify
 
@@ -58,8 +60,15 @@ def histories(log: Log, heads: Sequence[Head]) -> Iterator[Problem]:
 
 def mark(log: FileLog, run: str, size: int) -> Checkpoint | None:
     """What a checkpoint of `size` leaves says of a run; None where it does not cover it, or it was erased."""
-    found = log.find(run, size)
-    return None if found is None or found[1].root is None else Checkpoint(run, found[1].count, found[1].head)
+    found = [leaf for _, leaf in log.of(run, size)]
+    return _said(found) if found and found[0].root is not None else None
+
+
+def _said(leaves: Sequence[Leaf]) -> Checkpoint:
+    """What the leaves of one run say of it together: whoever can write the log can add one of fewer records,
+    or of others, and the next checkpoint covers that one too."""
+    most = max(leaves, key=lambda leaf: leaf.count)
+    return Checkpoint(most.run, most.count, most.head, {leaf.count: leaf.head for leaf in leaves})
 
 
 def verify_run(folder: Path, checkpoint: Checkpoint | None = None) -> Report:
@@ -75,14 +84,15 @@ def verify_all(root: Path, heads: Sequence[Head]) -> Seen:
     found = [("", problem) for problem in histories(log, heads)]
     size = max((head.size for head in heads), default=0)
     try:
-        covered, now = log.last(size), log.last()
+        now, covered = log.last(), defaultdict[str, list[Leaf]](list)
+        for leaf in log.leaves(size):
+            covered[leaf.run].append(leaf)
     except LedgerError as error:
         return Seen(0, 0, 0, 0, (*found, ("", Problem(0, "history", error.message))))
     names = ledgers.runs()
     there, records = frozenset(names), 0
     for run in names:
-        leaf = covered.get(run)
-        wanted = None if leaf is None or leaf.root is None else Checkpoint(run, leaf.count, leaf.head)
+        wanted = _said(covered[run]) if run in covered else None
         try:
             report = verify_run(root / run, wanted)
         except OSError as error:
@@ -93,7 +103,7 @@ def verify_all(root: Path, heads: Sequence[Head]) -> Seen:
     lost = [run for run in covered if run not in there]
     for run in lost:
         if now[run].root is not None:
-            found.append((run, Problem(0, "missing", gone(run, covered[run]))))
+            found.append((run, Problem(0, "missing", gone(run, covered[run][-1]))))
     erased = sum(now[run].root is None for run in lost)
     newer = sum(run not in covered for run in names)
     return Seen(len(covered), newer, erased, records, tuple(found))

@@ -59,12 +59,16 @@ class FileLog:
     def tree(self) -> merkle.Tree:
         """The whole tree, of the leaves themselves."""
         if self._tree is None:
-            self._tree = merkle.Tree(self._data.splitlines())
+            self._tree = merkle.Tree(self._lines())
         return self._tree
+
+    def _lines(self) -> list[bytes]:
+        """The leaves' texts. Only a newline ends one, as in `size` and `find`."""
+        return self._data.split(b"\n")[:-1]
 
     def leaves(self, size: int | None = None) -> Iterator[Leaf]:
         """The first leaves, all of them by default. Raises: LedgerError `ledger.log` for a damaged one."""
-        for index, line in enumerate(self._data.splitlines()):
+        for index, line in enumerate(self._lines()):
             if size is not None and index >= size:
                 return
             try:
@@ -80,13 +84,16 @@ class FileLog:
 
     def find(self, run: str, size: int) -> tuple[int, Leaf] | None:
         """The last leaf of a run among the first `size`, with its index. Raises: as `leaves`."""
+        return next(self.of(run, size), None)
+
+    def of(self, run: str, size: int) -> Iterator[tuple[int, Leaf]]:
+        """The leaves of a run among the first `size`, the last one first. Raises: as `leaves`."""
         end, wanted = len(self._data), b'"run":"%s"}\n' % run.encode()
         while (end := self._data.rfind(wanted, 0, end)) >= 0:
             index = self._data.count(b"\n", 0, end)
             if index < size:
                 start = self._data.rfind(b"\n", 0, end) + 1
-                return index, read_leaf(self._data[start : end + len(wanted) - 1])
-        return None
+                yield index, read_leaf(self._data[start : end + len(wanted) - 1])
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -59,6 +59,8 @@ def continues(log: Log, head: Head) -> bool:
 
 def holds(log: Log, index: int, leaf: Leaf, head: Head) -> bool:
     """True if the log proves that the leaf is in this checkpoint."""
+    if head.size > log.size:
+        return False
     path = merkle.inclusion(index, head.size, log.node)
     return merkle.check_inclusion(merkle.leaf_hash(leaf.text()), index, head.size, path, head.root)
 
@@ -79,13 +81,19 @@ def checkpoint(log: Log, origin: str, private: bytes, earlier: Iterable[Head] = 
 
 def consistency(log: Log, old: int, note: Note) -> str:
     """The proof that a checkpoint of this log continues the one of `old` leaves. Raises: LedgerError
-    `ledger.proof` where it does not have so many."""
+    `ledger.proof` where it does not have so many, `ledger.forked` where the log is shorter than it."""
     size = note.head().size
     if old > size:
         raise LedgerError(
             "ledger.proof",
             f"the earlier checkpoint has {old} leaves, the later one {size}",
             "name the older of the two checkpoints",
+        )
+    if size > log.size:
+        raise LedgerError(
+            "ledger.forked",
+            f"the log has {log.size} leaves, its last checkpoint {size}",
+            "was an old copy of the store restored? Keep both; take back the newer store",
         )
     return consistency_text(old, merkle.consistency(old, size, log.node), note.text())
 

@@ -118,8 +118,12 @@ def _write_git(text: str, files: Mapping[str, bytes], token: str) -> None:
     with Scratch("checkpoint") as folder:
         if _fetch(text, folder):
             _git(text, folder, "checkout", "--quiet", "--detach", "FETCH_HEAD")
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
+        try:
+            for name, data in files.items():
+                (folder / name).unlink(missing_ok=True)  # what a remote has there may be a link
+                (folder / name).write_bytes(data)
+        except OSError as error:
+            raise _failed(text, f"{name}: {error.strerror}") from error
         _git(text, folder, "add", "--", *files)
         if not _git(text, folder, "status", "--porcelain").stdout:
             return

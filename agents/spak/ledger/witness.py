@@ -1,12 +1,13 @@
 """Asking a witness to cosign a checkpoint: the client's side of c2sp.org/tlog-witness.
 
-Takes a log, a checkpoint of it and a witness (its address and its public key); gives the signature lines of
-that witness that are right. A witness remembers the last checkpoint of each log that it cosigned, and signs
+Takes a log, a checkpoint of it and a witness (its address and its public key); gives the note with
+that witness's signature. A witness remembers the last checkpoint of each log that it cosigned, and signs
 only what continues it: two histories that are shown to two people cannot both carry its signature.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from spak.errors import LedgerError
@@ -15,6 +16,7 @@ from spak.ledger.note import Note, Verifier, signatures
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 64 << 10
+_SIZE = re.compile(r"[0-9]{1,19}\s*\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def cosigned(log: Log, note: Note, witness: Witness, old: int) -> Note:
         status, text = _post(f"{witness.url.rstrip('/')}/add-checkpoint", consistency(log, old, note))
         if status == 200:
             return _signed(note, witness, text)
-        seen = int(text) if status == 409 and text.strip().isdigit() else None
+        seen = int(text) if status == 409 and _SIZE.match(text) else None
         if status == 422 or (status == 409 and (seen is None or seen == old or seen > size)):
             raise LedgerError(
                 "ledger.forked",
@@ -51,7 +53,8 @@ def cosigned(log: Log, note: Note, witness: Witness, old: int) -> Note:
 
 
 def _signed(note: Note, witness: Witness, text: str) -> Note:
-    """The note with the lines of the answer that are the witness's own and right."""
+    """The note with one line of the answer that is the witness's own and right: with all of them it could
+    become a note that nobody reads."""
     try:
         answer = Note(note.body, signatures(text))
         own = tuple(line for line in answer.lines if Note(note.body, (line,)).signed_by(witness.key))
@@ -59,7 +62,7 @@ def _signed(note: Note, witness: Witness, text: str) -> Note:
         raise _failed(witness, error.message) from error
     if not own:
         raise _failed(witness, "its answer has no signature of its key")
-    return Note(note.body, note.lines + own)
+    return Note(note.body, (*note.lines, own[0]))
 
 
 def _post(url: str, body: str) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from django.db import connection
 from run_rows_kit import begun
 from spak.errors import LedgerError
 from spak.ledger import note, proofs
+from spak.ledger.log import leaf_of
 from spak.ledger.settings import Checkpoints
 from spak.ledger.witness import Witness
 from spak.records import Record, decode, place
@@ -181,6 +182,19 @@ def test_a_log_that_was_rewritten_too_is_found(cast: Any, runs: list[Run], setti
     assert problems(cast.team, [head(cast.team)]) == []
     assert "another history" in problems(cast.team, [first])[0]
     assert "two histories were signed" in problems(cast.team, [first, head(cast.team)])[-1]
+
+
+def test_a_later_leaf_of_fewer_records_hides_no_cut(cast: Any, runs: list[Run]) -> None:
+    """Somebody cuts a run and adds a leaf that says so; the next checkpoint then has it."""
+    checkpoints.write(cast.team)
+    first = head(cast.team)
+    records = [decode(line) for line in lines(runs[2])][:-1]
+    rewritten(runs[2], records)
+    DatabaseLog(cast.team).append([leaf_of(runs[2].key, lines(runs[2]))])
+    assert checkpoints.write(cast.team).size == 4
+    for heads in ([first], [head(cast.team)], [first, head(cast.team)]):
+        (found,) = problems(cast.team, heads)
+        assert f"{runs[2].key}: fewer records are left" in found
 
 
 def test_a_deleted_run_leaves_a_tombstone(cast: Any, runs: list[Run]) -> None:

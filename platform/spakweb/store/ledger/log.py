@@ -74,13 +74,9 @@ class DatabaseLog:
             LogLeaf.objects.bulk_create(made, batch_size=AT_A_TIME)
         self.size = size
 
-    def last(self, size: int | None = None, runs: Sequence[str] = ()) -> Iterator[tuple[int, Leaf]]:
-        """The last leaf of each run (of these if any are given), among the first `size`, with its index.
-
-        Raises: LedgerError.
-        """
-        rows = self.rows if size is None else self.rows.filter(index__lt=size)
-        rows = rows.filter(run__in=runs) if runs else rows
+    def last(self, runs: Sequence[str] = ()) -> Iterator[tuple[int, Leaf]]:
+        """The last leaf of each run (of these if any are given), with its index. Raises: LedgerError."""
+        rows = self.rows.filter(run__in=runs) if runs else self.rows
         newest = rows.filter(run=OuterRef("run")).order_by("-index").values("index")[:1]
         for index, text in rows.filter(index=Subquery(newest)).values_list("index", "text").iterator():
             yield index, read_leaf(bytes(text))
@@ -132,12 +128,11 @@ class DatabaseLog:
             ]
         return found, [*wrong, *self.lost()]
 
-    def lost(self, size: int | None = None) -> list[str]:
+    def lost(self) -> list[str]:
         """Runs of the log that have no row any more, and no tombstone."""
         keys = set(Run.objects.filter(team=self.team).values_list("key", flat=True))
-        missing = {leaf.run: leaf for _, leaf in self.last(size) if leaf.run not in keys}
-        buried = {leaf.run for _, leaf in self.last() if leaf.root is None} if missing else set()
-        return [gone(run, leaf) for run, leaf in missing.items() if run not in buried]
+        missing = (leaf for _, leaf in self.last() if leaf.run not in keys and leaf.root is not None)
+        return [gone(leaf.run, leaf) for leaf in missing]
 
     def prove(self, row: Run, seq: int | None = None) -> str:
         """The proof of a run, or of one of its records, in the last checkpoint of the team.
@@ -179,18 +174,21 @@ def needed(index: int, size: int) -> set[tuple[int, int]]:
 def problems(team: Team, heads: Sequence[Head]) -> list[str]:
     """Where a team's store is not what signed checkpoints say. The chain of each run is checked elsewhere
     (`salvage.problems`), so that its head at a place stands for all records before it."""
-    log = DatabaseLog(team)
-    texts = LogLeaf.objects.filter(team=team).order_by("index").values_list("text", flat=True)
-    tree = merkle.Tree(bytes(text) for text in texts.iterator())
-    found = [problem.message for problem in histories(tree, heads)]
+    rows_of = LogLeaf.objects.filter(team=team).order_by("index").values_list("text", flat=True)
+    texts = [bytes(text) for text in rows_of.iterator()]
+    found = [problem.message for problem in histories(merkle.Tree(texts), heads)]
     size = max((head.size for head in heads), default=0)
     try:
-        covered = [leaf for _, leaf in log.last(size)]
-        found += log.lost(size)
+        leaves = [read_leaf(text) for text in texts]
     except LedgerError as error:
         return [*found, error.message]
     rows = {row.key: row for row in Run.objects.filter(team=team)}
-    for leaf in covered:
+    last = {leaf.run: leaf for leaf in leaves}
+    covered = {leaf.run: leaf for leaf in leaves[:size]}
+    found += [
+        gone(run, leaf) for run, leaf in covered.items() if run not in rows and last[run].root is not None
+    ]
+    for leaf in dict.fromkeys(leaves[:size]):  # all of a run: a later one may have been added to hide another
         row = rows.get(leaf.run)
         if row is None or leaf.root is None or row.deleted_at is not None:
             continue
