@@ -154,6 +154,7 @@ async function checkLog(proof, run, keys, report) {
   else if (leaf.head !== run.heads[leaf.count - 1]) report.wrong(leaf.count, "checkpoint", "the log has other records");
   else if (base64(await merkleRoot(run.lines.slice(0, leaf.count))) !== leaf.root) wrong("the log has other lines");
   if (!keys.logKey) return report.note("not_verified", `the checkpoint of ${origin} was not verified`);
+  if (!keys.key && leaf.count < run.lines.length) wrong("the log has only its first records, nobody signed the rest");
   if (!keys.logKey.startsWith(`${origin}+`)) wrong(`the log is ${origin}`);
   for (const key of [keys.logKey, ...(keys.witnesses ?? [])]) {
     if (!(await isNoteSigned(body, signatures.split("\n"), key))) wrong(`not signed by ${key}`);

@@ -37,6 +37,16 @@ HOSTILE = {
     "closes its output": "import os, time; os.close(1); time.sleep(600)",
     "instead of begun": "import json; print(json.dumps({'surprise': 1})); input()",
     "below that of the test": 'print(\'{"begun": {"workspace": "/", "log": "/etc/passwd"}}\')',
+    "names a workspace that is not below": """
+        import json
+        print(json.dumps({"begun": {"workspace": chr(0) + chr(0xD800), "log": ""}})); input()
+    """,
+    "folders more than 200 deep": BEGUN
+    + "os.chdir(work)\nfor _ in range(1500): os.mkdir('a'); os.chdir('a')\n"
+    + "send(ask={'prompt': '', 'registers': {}}); input()",
+    "more than 8388608 bytes": BEGUN
+    + "for n in range(9): os.truncate(os.open(f'{work}/{n}', os.O_CREAT | os.O_WRONLY), 1 << 20)\n"
+    + "send(ask={'prompt': '', 'registers': {}}); input()",
     "asks without a prompt": BEGUN + "send(ask={'prompt': 7})",
     "asks more than 60": BEGUN + "while True: send(ask={'prompt': '', 'registers': {}}); input()",
     "instead of ask": BEGUN + "send(answer=1)",
@@ -112,3 +122,16 @@ def test_a_tree_follows_no_link_and_opens_no_pipe(tmp_path: Path) -> None:
     (top / "large").write_bytes(b"x" * (tree.MOST_BYTES + 1))
     with pytest.raises(tree.TooLarge):
         tree.read(top)
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 6000])
+def test_what_only_looks_like_a_number_is_not_counted(text: str) -> None:
+    case = next(case for case in cases() if any(part.kind == "at_once" for part in case.parts))
+    lies = BEGUN + (
+        f"open(work + '/n', 'w').write({text!r})\n"
+        "send(ask={'prompt': 'x', 'registers': {}}); input()\n"
+        "send(end={'state': 'succeeded', 'code': ''})"
+    )
+    lies = lies.replace('"/work"', '"/work-" + order["task"]')
+    said = verdict_of(case, lambda: Runtime(runtime(lies)))
+    assert said and said.isprintable()

@@ -89,6 +89,8 @@ def test_it_reads_every_pack_and_agrees_with_ours(verify: Verify) -> None:
     both = {name: data for name, data in made.items() if name.endswith(("-both", "-part"))}
     signed = verify(both, {"key": PUBLIC, "logKey": str(LOG)})
     assert [one for one in signed.values() if one["problems"] or one["notes"]] == []
+    unsigned = verify({"part": made["hello-part"], "both": made["hello-both"]}, {"logKey": str(LOG)})
+    assert [one["ok"] for one in unsigned.values()] == [False, True]
 
 
 def test_it_refuses_what_was_tampered_with(verify: Verify) -> None:

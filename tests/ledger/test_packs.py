@@ -178,6 +178,16 @@ def test_a_proof_that_a_log_has_the_run_is_part_of_the_pack() -> None:
     assert codes(checked(packed(GOLDEN[0], log=logged(GOLDEN[0], erased=True)[0]))) == {"proof"}
 
 
+def test_records_that_the_log_does_not_have_are_not_taken_for_its_own() -> None:
+    """An early proof is true of the beginning of a run; whatever follows could be anybody's."""
+    proof, key = logged(GOLDEN[0], count=3)
+    found = checked(packed(GOLDEN[0], None, proof), Keys(None, key))
+    assert codes(found) == {"proof"} and "only the first 3 of" in found.problems[-1].message
+    assert checked(packed(GOLDEN[0], log=proof), Keys(PUBLIC, key)).ok, (
+        "the signer of the statement answers for the rest"
+    )
+
+
 def test_a_proof_of_another_run_or_of_other_records_is_refused() -> None:
     proof, key = logged(GOLDEN[1])
     assert "checkpoint" in codes(checked(packed(GOLDEN[0], log=proof), Keys(PUBLIC, key)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ GRACE_S = 15.0
 """How much later than its limit a process may say that a lock is held."""
 LONG = " ".join(f"word{number}" for number in range(120))
 POLL_S = 0.01
+_NUMBER = re.compile(r"\s*[0-9]{1,9}\s*")
 
 
 @dataclass(slots=True)
@@ -159,10 +161,7 @@ class Task:
 
     def look(self, seen: Seen) -> tree.Tree:
         """The workspace as it is. Raises: Fault."""
-        try:
-            return tree.read(Path(seen.workspace))
-        except (tree.TooLarge, OSError) as error:
-            raise Fault(f"has a workspace that cannot be read: {error}") from error
+        return _tree(Path(seen.workspace))
 
     def log(self, seen: Seen) -> list[bytes]:
         """The lines of the log as they are on disk."""
@@ -183,7 +182,10 @@ class Task:
 
     def _below(self, path: object, what: str) -> Path:
         """A path of the runtime's, with its links followed. Raises: Fault where it leads out of the test."""
-        place = Path(str(path)).resolve()
+        try:
+            place = Path(str(path)).resolve()
+        except (ValueError, OSError):  # a NUL, half a character, links in a circle
+            place = Path("/")
         if not place.is_relative_to(self.stage.place.resolve()):
             raise Fault(f"names a {what} that is not below that of the test: {_brief(path)}")
         return place
@@ -194,6 +196,14 @@ class Task:
         if not isinstance(found, dict):
             raise Fault(f"sends {_brief(message.get('end', message))} instead of {name}")
         return found
+
+
+def _tree(place: Path) -> tree.Tree:
+    """What is in a folder of the test. Raises: Fault."""
+    try:
+        return tree.read(place)
+    except (tree.TooLarge, OSError) as error:
+        raise Fault(f"has a folder that cannot be read: {error}") from error
 
 
 def play(part: Part, stage: Stage) -> list[str]:
@@ -253,10 +263,11 @@ def _at_once(part: Part, stage: Stage) -> list[str]:
     wrong = [f"{seen.task}: {problem}" for seen in found for problem in problems(seen, part.expect)]
     if len({seen.workspace for seen in found}) < len(found):
         wrong.append("two tasks share a workspace")
-    if changed := tree.difference(before, tree.read(folder)):
+    if changed := tree.difference(before, _tree(folder)):
         wrong.append(f"the folder that they began from is another one: {changed}")
     places = {seen.workspace: tree.texts(seen.tree) for seen in found}
-    total = sum(int(text) for files in places.values() for text in files.values() if text.strip().isdigit())
+    numbers = [text for files in places.values() for text in files.values() if _NUMBER.fullmatch(text)]
+    total = sum(map(int, numbers))
     if total != part.expect["sum"]:
         wrong.append(f"the numbers add up to {total} instead of {part.expect['sum']}")
     return wrong

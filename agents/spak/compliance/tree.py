@@ -13,7 +13,8 @@ from pathlib import Path
 
 MOST = 5_000
 MOST_BYTES = 8 << 20
-"""Entries, and bytes of a file, that are looked at."""
+MOST_DEPTH = 200
+"""Entries, bytes in all files together, and folders in each other, that are looked at."""
 OWN = ".git"
 """A folder at the top that a runtime may have for itself."""
 Tree = Mapping[str, tuple[str, int, bytes]]
@@ -27,14 +28,20 @@ class TooLarge(Exception):
 def read(top: Path) -> Tree:
     """The tree of a folder; of one that does not exist an empty one. Raises: TooLarge, OSError."""
     found: dict[str, tuple[str, int, bytes]] = {}
+    size = 0
     for folder, names, files in os.walk(top):
+        if len(Path(folder).parts) - len(top.parts) > MOST_DEPTH:
+            raise TooLarge(f"folders more than {MOST_DEPTH} deep")
         if Path(folder) == top and OWN in names:
             names.remove(OWN)
         for name in (*names, *files):
             path = Path(folder, name)
             if len(found) >= MOST:
                 raise TooLarge(f"more than {MOST} files")
-            found[str(path.relative_to(top))] = _entry(path)
+            found[str(path.relative_to(top))] = entry = _entry(path)
+            size += len(entry[2])
+            if size > MOST_BYTES:
+                raise TooLarge(f"more than {MOST_BYTES} bytes")
     return found
 
 

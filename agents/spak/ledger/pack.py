@@ -143,7 +143,7 @@ def verify_pack(lines: Iterable[bytes], keys: Keys = NO_KEYS, *, replayed: bool 
     report = walk.report()
     again.finish()
     signature, notes = _signature(walk.header, keys.signer)
-    notes += logged.finish()
+    notes += logged.finish(report.records)
     headless = [] if walk.header else [Problem(0, "header", "the file does not begin with a statement")]
     problems = (*headless, *report.problems, *again.problems, *signature, *logged.problems)
     if not again.going:
@@ -177,8 +177,8 @@ class _Logged:
         if self._leaf is not None and self._tree.size < self._leaf.count:
             self._tree.append(line)
 
-    def finish(self) -> list[Problem]:
-        """Notes; what is wrong is in `problems`."""
+    def finish(self, records: int) -> list[Problem]:
+        """Notes; what is wrong is in `problems`. `records` is the number of records of the pack."""
         leaf = self._leaf
         if leaf is None:
             if self._keys.log is not None and not self.problems:
@@ -188,6 +188,9 @@ class _Logged:
             self.problems.append(Problem(0, "proof", f"the log says that run {leaf.run} was erased"))
         elif leaf.count == self._tree.size and leaf.root != self._tree.root():
             self.problems.append(Problem(0, "proof", "the log has other records of the run"))
+        elif self._keys.log and self._keys.signer is None and leaf.count < records:
+            said = f"the log has only the first {leaf.count} of {records} records, and nobody signed the rest"
+            self.problems.append(Problem(0, "proof", said))
         return [] if self._keys.log else [Problem(0, "not_verified", "the log's checkpoint was not verified")]
 
 
