@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,16 @@ def test_each_record_of_each_run_is_proved_and_no_other_line(root: Path) -> None
             found = proofs.check_inclusion(prove(root, run, seq), log_kit.KEY)
             assert (found.leaf.run, found.seq, found.line) == (run, seq, line)
         assert proofs.check_inclusion(prove(root, run), log_kit.KEY).leaf.count == len(lines)
+
+
+def test_a_proof_of_a_record_does_not_become_one_of_the_run(root: Path) -> None:
+    """A byte of `record` is changed: nobody is to read it as a proof that leaves the record out."""
+    log_kit.signed(root)
+    first, extra, rest = prove(root, "r0", 2).split("\n", 2)
+    changed = b64encode(b64decode(extra[6:]).replace(b'"record"', b'"recore"')).decode()
+    with pytest.raises(LedgerError) as caught:
+        proofs.check_inclusion(f"{first}\nextra {changed}\n{rest}", log_kit.KEY)
+    assert caught.value.code == "ledger.proof"
 
 
 @pytest.mark.parametrize(("run", "seq"), [("r0", 6), ("nobody", None), ("r9", 0)])

@@ -170,6 +170,8 @@ def _extra(text: str) -> dict[str, Any]:
         raise _wrong("its extra line cannot be read") from error
     if not isinstance(value, dict) or not isinstance(value.get("leaf"), str):
         raise _wrong("its extra line names no leaf")
+    if not value.keys() <= {"leaf", "record"}:
+        raise _wrong("its extra line has other members than leaf and record")
     record = value.get("record")
     shape = {"seq": int, "line": str, "path": list}
     if record is not None and not (
