@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spak import canon
@@ -48,11 +48,11 @@ def store(root: Path, runs: int = 5, count: int = 6) -> None:
         write(root, f"r{number}", count + number)
 
 
-def signed(root: Path) -> Head:
-    """A checkpoint of the folder as it is now; gives what it says."""
+def signed(root: Path, erased: Sequence[str] = ()) -> Head:
+    """A checkpoint of the folder as it is now, without the `erased` runs; gives what it says."""
     log = FileLog(root)
     with log.held():
-        assert log.update(FileLedgers(root)) == []
+        assert log.update(FileLedgers(root), erased) == []
         last = log.signed()
         note = checkpoint(log, ORIGIN, SEED, [] if last is None else [last.head()])
         log.keep(note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,12 +97,32 @@ def test_a_run_that_was_removed_on_purpose_leaves_a_tombstone(root: Path) -> Non
         assert log.update(FileLedgers(root)) == ["run r1, of 7 records, is gone without a tombstone"]
         assert log.update(FileLedgers(root), ["r1"]) == []
         with pytest.raises(LedgerError) as caught:
-            log.update(FileLedgers(root), ["r2"])
+            log.update(FileLedgers(root), ["r1", "r2"])
         assert caught.value.code == "ledger.exists"
-    after = log_kit.signed(root)
+    (unsigned,) = verify_all(root, [before]).problems
+    assert unsigned[1].code == "missing" and "name the checkpoint that covers it" in unsigned[1].message
+    with log.held(), pytest.raises(LedgerError) as refused:
+        log.update(FileLedgers(root))
+    assert refused.value.code == "ledger.tombstone"
+    with log.held():  # the command that was killed before it signed is given once more
+        assert log.update(FileLedgers(root), ["r1"]) == []
+    after = log_kit.signed(root, ["r1"])
     seen = verify_all(root, [before, after])
-    assert (seen.problems, seen.erased, after.size) == ((), 1, 6)
+    assert (seen.problems, seen.erased, after.size) == ((), ("r1",), 6)
     assert mark(FileLog(root), "r1", after.size) is None
+
+
+def test_a_tombstone_that_nobody_signed_hides_no_run(root: Path) -> None:
+    head = log_kit.signed(root)
+    last = FileLog(root).last()["r1"]
+    shutil.rmtree(root / "r1")
+    with (root / ".log/leaves.jsonl").open("ab") as file:
+        file.write(replace(last, root=None).text() + b"\n")
+    assert codes(root, head) == {"missing"}
+    log = FileLog(root)
+    with log.held(), pytest.raises(LedgerError) as caught:
+        log.update(FileLedgers(root))
+    assert caught.value.code == "ledger.tombstone"
 
 
 def shorten(root: Path, run: str, count: int) -> bytes:

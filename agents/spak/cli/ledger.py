@@ -183,7 +183,7 @@ def _verify_all(root: Path, heads: list[Head], as_json: bool) -> int:
         counts = {
             "covered": seen.covered,
             "newer": seen.newer,
-            "erased": seen.erased,
+            "erased": list(seen.erased),
             "records": seen.records,
         }
         common.emit({"ok": ok, **counts, "problems": problems})
@@ -191,8 +191,10 @@ def _verify_all(root: Path, heads: list[Head], as_json: bool) -> int:
     for item in problems:
         where = f"{item['run']}, record {item['seq']}" if item["run"] else "log"
         common.say(f"{where}: {item['message']} [{item['code']}]")
+    for run in seen.erased:
+        common.say(f"{run}: erased on purpose, by its tombstone")
     common.say(
-        f"{plural(seen.covered, 'run')} covered, {seen.newer} newer, {seen.erased} erased, "
+        f"{plural(seen.covered, 'run')} covered, {seen.newer} newer, {len(seen.erased)} erased, "
         f"{plural(seen.records, 'record')}: {'whole' if ok else 'NOT whole'}"
     )
     common.say(
@@ -349,7 +351,7 @@ def checkpoint_command(
         )
     root = common.runs_dir(runs_dir)
     for place in chosen.to:
-        if Path(place).resolve().is_relative_to(root.resolve()):
+        if Path(place.removeprefix("git+")).resolve().is_relative_to(root.resolve()):
             raise UsageError("usage.arguments", f"{place} is in the store", "name a place outside of it")
     with _held(root) as log:
         from spak.ledger.files import FileLedgers

@@ -5,7 +5,8 @@ every problem. The log must begin with the tree of each checkpoint, and each run
 must have the records that the log says, or a tombstone.
 
 Codes of problems, besides those of `spak.ledger.verify`: `history` (the log is not the one that was signed,
-or two were), `missing` (a run is gone without a tombstone).
+or two were), `missing` (a run is gone without a tombstone that a checkpoint covers: whoever can write the log
+can add one, and only whoever signs says that the run was to be erased).
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from spak.ledger.verify import Checkpoint, Report, verify
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a folder of runs is: `covered` runs by the checkpoints, `newer` ones that they do not cover, and
-    `erased` ones; `problems` with the run, empty for those of the log."""
+    `erased` ones by name; `problems` with the run, empty for those of the log."""
 
     covered: int
     newer: int
-    erased: int
+    erased: tuple[str, ...]
     records: int
     problems: tuple[tuple[str, Problem], ...]
 
@@ -84,11 +85,11 @@ def verify_all(root: Path, heads: Sequence[Head]) -> Seen:
     found = [("", problem) for problem in histories(log, heads)]
     size = max((head.size for head in heads), default=0)
     try:
-        now, covered = log.last(), defaultdict[str, list[Leaf]](list)
+        signed, later, covered = log.last(size), log.last(), defaultdict[str, list[Leaf]](list)
         for leaf in log.leaves(size):
             covered[leaf.run].append(leaf)
     except LedgerError as error:
-        return Seen(0, 0, 0, 0, (*found, ("", Problem(0, "history", error.message))))
+        return Seen(0, 0, (), 0, (*found, ("", Problem(0, "history", error.message))))
     names = ledgers.runs()
     there, records = frozenset(names), 0
     for run in names:
@@ -102,8 +103,11 @@ def verify_all(root: Path, heads: Sequence[Head]) -> Seen:
         found += [(run, problem) for problem in report.problems]
     lost = [run for run in covered if run not in there]
     for run in lost:
-        if now[run].root is not None:
-            found.append((run, Problem(0, "missing", gone(run, covered[run][-1]))))
-    erased = sum(now[run].root is None for run in lost)
+        if signed[run].root is not None:
+            said = gone(run, signed[run])
+            if later[run].root is None:
+                said += " that a given checkpoint covers; the log has one: name the checkpoint that covers it"
+            found.append((run, Problem(0, "missing", said)))
+    erased = tuple(sorted(run for run in lost if signed[run].root is None))
     newer = sum(run not in covered for run in names)
     return Seen(len(covered), newer, erased, records, tuple(found))

@@ -146,8 +146,9 @@ class FileLog:
         is wrong with other runs, which get none. Call it within `held`.
 
         Raises: LedgerError `ledger.log`, `ledger.full`, `ledger.readonly`; `ledger.exists` for an erased run
-        that is there.
+        that is there; `ledger.tombstone` for one in the log that no checkpoint covers and nobody names.
         """
+        self._refuse_tombstones(erased)
         before, found, wrong = self.last(), [], []
         names = ledgers.runs()
         for run in names:
@@ -172,6 +173,18 @@ class FileLog:
         if found:
             self.append(found)
         return wrong
+
+    def _refuse_tombstones(self, erased: Sequence[str]) -> None:
+        """One that was not signed yet is of this command, when it was killed, or somebody else's."""
+        note = self.signed()
+        size = 0 if note is None else note.head().size
+        for index, leaf in enumerate(self.leaves()):
+            if index >= size and leaf.root is None and leaf.run not in erased:
+                raise LedgerError(
+                    "ledger.tombstone",
+                    f"the log says that run {leaf.run} was erased, and no checkpoint covers that",
+                    f"if you removed it, say --erased {leaf.run}; otherwise restore the log and the run",
+                )
 
     def _whole(self) -> bytes:
         try:

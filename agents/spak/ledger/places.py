@@ -22,6 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 from spak.errors import LedgerError
 from spak.files.scratch import Scratch
 from spak.ledger.note import MAX_BYTES, Note
+from spak.ledger.scan import fsync_folder
 
 LATEST = "latest.checkpoint"
 BRANCH = "checkpoints"
@@ -99,6 +100,7 @@ def _write_folder(text: str, files: Mapping[str, bytes], token: str) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             aside.rename(folder / name)
+        fsync_folder(folder)
     except OSError as error:
         raise _failed(text, error.strerror or str(error)) from error
 

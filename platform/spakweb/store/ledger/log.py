@@ -183,11 +183,8 @@ def problems(team: Team, heads: Sequence[Head]) -> list[str]:
     except LedgerError as error:
         return [*found, error.message]
     rows = {row.key: row for row in Run.objects.filter(team=team)}
-    last = {leaf.run: leaf for leaf in leaves}
     covered = {leaf.run: leaf for leaf in leaves[:size]}
-    found += [
-        gone(run, leaf) for run, leaf in covered.items() if run not in rows and last[run].root is not None
-    ]
+    found += [gone(run, leaf) for run, leaf in covered.items() if run not in rows and leaf.root is not None]
     for leaf in dict.fromkeys(leaves[:size]):  # all of a run: a later one may have been added to hide another
         row = rows.get(leaf.run)
         if row is None or leaf.root is None or row.deleted_at is not None:
