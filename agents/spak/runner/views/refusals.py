@@ -135,14 +135,14 @@ def refusal(
 def evidence(records: Iterable[Record], cause: str) -> tuple[dict[str, Any], ...]:
     """The records that the end of a run rests on: those that the cause names, the decisions that the last
     commit refers to with the proposals that answered them, and that commit. `records` may be a tail."""
-    named, found, contents = set(numbers(cause)), dict[int, Record](), dict[str, int]()
+    named, contents = set(numbers(cause)), dict[str, int]()
     answers: dict[str, list[int]] = {}
-    seen: dict[int, Record] = {}
+    seen: dict[int, tuple[str, str]] = {}
     end: Record | None = None
     for record in records:
         if record.authority == Authority.HOST:
             continue
-        seen[record.seq] = record
+        seen[record.seq] = record.kind, record.hash  # without the body: a run may be long
         if record.authority == Authority.COMMIT:
             contents[record.content] = record.seq
         elif isinstance(of := record.body.get("of"), str):
@@ -154,5 +154,5 @@ def evidence(records: Iterable[Record], cause: str) -> tuple[dict[str, Any], ...
     for content in end.body.get("evidence") or ():
         wanted |= {contents[content]} if content in contents else set()
         wanted |= set(answers.get(content, ()))
-    found = {seq: seen[seq] for seq in sorted(wanted)[-LISTED:]}
-    return tuple({"seq": seq, "kind": item.kind, "hash": item.hash} for seq, item in found.items())
+    found = [(seq, *seen[seq]) for seq in sorted(wanted)[-LISTED:]]
+    return tuple({"seq": seq, "kind": kind, "hash": digest} for seq, kind, digest in found)
