@@ -73,7 +73,7 @@ def _violated(lanes: object, seed: int, violation: str) -> int:
     print(f"seed {seed} needs {len(small.plan)} of its faults: {small.violation}")
     for fault in small.plan:
         print(f"  {fault.at:6} {fault.kind:11} {fault.seconds or ''}")
-    print(f"again: python -m simulate --seed {seed}")
+    print(f'again: make simulate ARGS="--seed {seed}"')
     return 1
 
 

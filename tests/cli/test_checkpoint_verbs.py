@@ -115,7 +115,9 @@ def test_one_checkpoint_is_proved_to_continue_another(cli: Cli, key: str, runs: 
     log_kit.write(runs, "r0", 9)
     assert cli("ledger", "checkpoint").code == 0
     first = ("evidence/000000000005.checkpoint", "evidence/000000000006.checkpoint")
-    assert cli("ledger", "prove", "--from", first[0], "-o", "grown.proof").code == 0
+    proved = cli("ledger", "prove", "--from", first[0], "-o", "grown.proof")
+    assert proved.code == 0
+    assert f"next: spak ledger verify grown.proof --checkpoint {first[0]} --key KEY" in proved.err
     (tmp_path / "spak.toml").unlink()
     shutil.rmtree(runs)
     done = cli("ledger", "verify", "grown.proof", "--checkpoint", first[0], "--key", key, "--json")

@@ -228,6 +228,7 @@ class TestPlaces:
         made = published(root, *wrong, str(tmp_path / "good"))
         assert made.places == (str(tmp_path / "good"),) and len(made.problems) == len(wrong)
         assert "secret" not in " ".join(made.problems)
+        assert "does not appear to be a git repository" in made.problems[2]
         assert (foreign / "latest.checkpoint").read_text() == "something else"
 
     def test_a_place_of_another_key_is_left_alone(self, root: Path, tmp_path: Path) -> None:

@@ -237,7 +237,8 @@ def prove_command(
         common.emit({"proof": text, "file": None if output is None else str(output)})
     elif output is None:
         common.out(text, nl=False)
-    common.say(f"next: spak ledger verify {output or 'FILE'} --key KEY")
+    growth = "" if earlier is None else f" --checkpoint {earlier}"
+    common.say(f"next: spak ledger verify {output or 'FILE'}{growth} --key KEY")
     return 0
 
 

@@ -164,14 +164,14 @@ def _git(text: str, folder: Path, *words: str, check: bool = True) -> subprocess
     except OSError as error:
         raise _failed(text, f"git: {error.strerror}") from error
     if check and done.returncode:
-        last = (
-            done.stderr.decode(errors="replace")
-            .replace(_branch(text)[0], shown(text[4:]))
-            .strip()
-            .splitlines()
-        )
-        raise _failed(text, last[-1][:200] if last else f"git ended with {done.returncode}")
+        raise _failed(text, _reason(text, done) or f"git ended with {done.returncode}")
     return done
+
+
+def _reason(text: str, done: subprocess.CompletedProcess[bytes]) -> str:
+    """Git's first paragraph, which names the cause; the next one is general advice."""
+    words = done.stderr.decode(errors="replace").replace(_branch(text)[0], shown(text[4:])).strip()
+    return "; ".join(line.strip() for line in words.split("\n\n")[0].splitlines())[:200]
 
 
 def _ssh() -> str:
