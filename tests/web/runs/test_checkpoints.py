@@ -259,6 +259,21 @@ class TestCommands:
         with pytest.raises(CommandError):
             call_command("check_store", quick=True, checkpoint=[evidence / "nothing"])
 
+    @pytest.mark.parametrize(("table", "column"), [("runs_runrecord", "line"), ("runs_logleaf", "text")])
+    def test_a_replacement_that_leaves_text_in_the_column_is_found(
+        self, cast: Any, runs: list[Run], evidence: Path, table: str, column: str
+    ) -> None:
+        key = checkpoints.write(cast.team).key
+        new = f"replace({column}, 'r-1', 'r-9')"
+        if connection.vendor != "sqlite":
+            new = f"convert_to(replace(convert_from({column}, 'UTF8'), 'r-1', 'r-9'), 'UTF8')"
+        appendonly.remove(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {table} SET {column} = {new}")
+        file, err = evidence / f"team-{cast.team.pk}/latest.checkpoint", StringIO()
+        with pytest.raises(CommandError, match="problems"):
+            call_command("check_store", checkpoint=[file], key=key, stdout=StringIO(), stderr=err)
+
     def test_settings_that_cannot_be_used_stop_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         names = [f"SPAK_WEB_CHECKPOINT_{name}" for name in ("LOG", "TO", "WITNESS")]
         for name, value in (

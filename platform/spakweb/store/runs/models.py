@@ -15,6 +15,7 @@ from django.db import models
 from django.utils import timezone
 
 from spakweb.ground.database.appendonly import AppendOnly
+from spakweb.ground.database.stored import StoredBytes
 from spakweb.ground.teams.models import Team
 from spakweb.store.jobs.models import Due
 from spakweb.store.specs.models import Spec, SpecVersion
@@ -269,7 +270,7 @@ class RunRecord(AppendOnly):
     step = models.CharField(max_length=120, blank=True)
     at = models.BigIntegerField()
     """Unix time in milliseconds, as the record has it."""
-    line = models.BinaryField()
+    line = StoredBytes()
 
     class Meta:
         ordering = ("run", "seq")
@@ -372,9 +373,9 @@ class LogLeaf(AppendOnly):
     """The run's key: its row may be gone, which the log then shows."""
     count = models.PositiveIntegerField()
     erased = models.BooleanField()
-    text = models.BinaryField()
+    text = StoredBytes()
     """What the tree hashes."""
-    nodes = models.BinaryField()
+    nodes = StoredBytes()
     """The hashes of the perfect subtrees that this leaf completes, 32 bytes each, from level 0 on."""
 
     class Meta:
