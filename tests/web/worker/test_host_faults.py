@@ -175,6 +175,31 @@ def test_a_run_that_waits_for_its_disk_can_be_cancelled(user: User, monkeypatch:
     assert run.state == State.CANCELLED
 
 
+def test_a_disk_that_fails_once_does_not_make_a_cancel_leave_a_step_half_done(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 56 of the simulator."""
+    run = begun(user, HELLO)
+    execute.advance(run.key, slice_s=0)
+    request_control(user, run, "cancel")
+    opened: list[bool] = []
+    take_up = open_run.Runner.open
+
+    def fails_once(*args: Any, to_cancel: bool = False) -> Any:
+        opened.append(to_cancel)
+        if len(opened) == 1:
+            raise refusal(error("EIO"), "undoing a step")
+        return take_up(*args, to_cancel=to_cancel)
+
+    monkeypatch.setattr(open_run.Runner, "open", fails_once)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert run.state == State.QUEUED
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, opened) == (State.CANCELLED, [False, False])
+
+
 # ---- the worker itself
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from spak.begin import lacking
 from spak.errors import LedgerError, RunError, UserError
+from spak.files.faults import is_fault
 from spak.kernel.rules import Rules
 from spak.program import Program
 from spak.runner import Host
@@ -48,8 +49,8 @@ def take(row: Run) -> Runner:
     try:
         runner = Runner.open(store, row.key, host, place)
     except RunError as error:  # its files are damaged
-        if row.wanted != "cancel" or error.code == "workspace.busy":
-            raise
+        if row.wanted != "cancel" or error.code == "workspace.busy" or is_fault(error):
+            raise  # a disk that fails for now is no damage: the step that was under way is undone first
         return Runner.open(store, row.key, NOTHING, place, to_cancel=True)
     if runner.discarded is not None:
         log.warning("%s", runner.discarded.message)
