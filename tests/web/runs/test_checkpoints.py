@@ -274,6 +274,19 @@ class TestCommands:
         with pytest.raises(CommandError, match="problems"):
             call_command("check_store", checkpoint=[file], key=key, stdout=StringIO(), stderr=err)
 
+    @pytest.mark.parametrize("change", ["at = at + 1", "kind = 'end'", "task = 'x'", "authority = 'host'"])
+    def test_a_column_that_is_not_what_its_line_says_is_found(
+        self, cast: Any, runs: list[Run], change: str
+    ) -> None:
+        call_command("check_store", stdout=StringIO(), stderr=StringIO())
+        appendonly.remove(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE runs_runrecord SET {change} WHERE seq = 2")
+        err = StringIO()
+        with pytest.raises(CommandError, match="problems"):
+            call_command("check_store", stdout=StringIO(), stderr=err)
+        assert f"record 2: its column {change.split()[0]} is not what its line says" in err.getvalue()
+
     def test_settings_that_cannot_be_used_stop_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         names = [f"SPAK_WEB_CHECKPOINT_{name}" for name in ("LOG", "TO", "WITNESS")]
         for name, value in (

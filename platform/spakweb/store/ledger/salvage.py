@@ -23,6 +23,8 @@ from spakweb.store.ledger.blobs import StoredBlobs
 from spakweb.store.runs.models import Run, RunRecord, RunSnapshot
 
 NAMED = 5
+COLUMNS = ("kind", "authority", "task", "step", "at")
+"""What lists read without the line; only the line is chained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,13 @@ def problems(row: Run) -> list[str]:
     walk = Walk(exported=False, blobs=StoredBlobs(row.pk))
     try:
         snapshot = Compared(row)
-        for line in RunRecord.objects.filter(run=row.pk).order_by("seq").values_list("line", flat=True):
+        copied: list[str] = []
+        rows = RunRecord.objects.filter(run=row.pk).order_by("seq").values_list("line", *COLUMNS)
+        for line, *columns in rows:
             walk.feed(bytes(line))
             snapshot.feed(bytes(line))
+            if len(copied) < NAMED and (name := _differing(bytes(line), columns)):
+                copied.append(f"record {walk.count - 1}: its column {name} is not what its line says")
         damaged = snapshot.removed()
     except DatabaseError:
         return [lost(row)]
@@ -60,6 +66,7 @@ def problems(row: Run) -> list[str]:
         return [error.message]
     report = walk.report()
     found = [f"record {item.seq}: {item.message}" for item in report.problems if item.code != "torn_tail"]
+    found += [] if found else copied
     if not found and (report.records, report.head) != (row.count, row.head):
         found = [f"the list of runs has {row.count} records and another head, the ledger {report.records}"]
     return [*found, *([damaged] if damaged else [])]
@@ -94,6 +101,16 @@ class Compared:
             return ""
         RunSnapshot.objects.filter(run=self._kept.run_id, count=self._kept.count).delete()
         return f"the snapshot was removed: {problem}"
+
+
+def _differing(line: bytes, columns: list[str | int]) -> str:
+    """The first column that differs from the record in its line; none where the line is no record."""
+    try:
+        record = decode(line)
+    except UserError:
+        return ""
+    members = ((name, getattr(record, name)) for name in COLUMNS)
+    return next((name for (name, value), column in zip(members, columns, strict=True) if value != column), "")
 
 
 def lost(row: Run) -> str:
