@@ -288,12 +288,12 @@ if (globalThis.process?.argv[1]?.endsWith("verify-pack.mjs")) {
   const text = { type: "string" };
   const options = { key: text, "log-key": text, witness: { type: "string", multiple: true } };
   const { values, positionals } = parseArgs({ options, allowPositionals: true });
-  const key = (name) => (name && existsSync(name) ? readFileSync(name, "utf8") : name);
+  const key = (name) => (name && (existsSync(name) || name.length < 43) ? readFileSync(name, "utf8") : name);
   const keys = { key: key(values.key), logKey: key(values["log-key"]), witnesses: values.witness?.map(key) };
-  process.exitCode = positionals.length > 0 ? 0 : 1;
-  for (const file of positionals) {
-    const found = await verifyPack(readFileSync(file), keys);
-    console.log(JSON.stringify({ file, ...found }));
-    if (!found.ok) process.exitCode = 1;
+  if (positionals.length === 0) throw new Error("name a pack: node verify-pack.mjs PACK --key FILE");
+  for (const pack of positionals) {
+    const found = await verifyPack(readFileSync(pack), keys);
+    console.log(JSON.stringify({ file: pack, ...found }));
+    process.exitCode ||= found.ok ? 0 : 1;
   }
 }

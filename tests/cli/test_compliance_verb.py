@@ -49,6 +49,7 @@ def test_its_mutants_are_judged(tmp_path: Path) -> None:
     "words",
     [
         ("--runtime", ""),
+        ("--runtime", "no-such-program"),
         ("--runtime", "'open"),
         ("--case", "12"),
         ("--case", "3", "stray"),
@@ -59,7 +60,8 @@ def test_its_mutants_are_judged(tmp_path: Path) -> None:
 def test_wrong_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = warm(tmp_path, ("compliance", "--json", *words))
     assert done.code == 2
-    assert json.loads(done.out)["error"]["code"] == "usage.arguments"
+    code = "usage.file" if "no-such-program" in words else "usage.arguments"
+    assert json.loads(done.out)["error"]["code"] == code
 
 
 def test_without_a_sandbox_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,7 +72,7 @@ def ours() -> tuple[str, ...]:
 
 
 def words(runtime: str) -> list[str]:
-    """The words of a command line. Raises: UsageError `usage.arguments`."""
+    """The words of a command line. Raises: UsageError `usage.arguments`, `usage.file`."""
     hint = "for example: spak compliance --runtime node aep.js"
     try:
         found = shlex.split(runtime)
@@ -79,6 +80,8 @@ def words(runtime: str) -> list[str]:
         raise UsageError("usage.arguments", f"--runtime {runtime!r}: {error}", hint) from None
     if not found or not found[0]:
         raise UsageError("usage.arguments", "--runtime names no program", hint)
+    if shutil.which(found[0]) is None:
+        raise UsageError("usage.file", f"there is no program {found[0]!r} to run", hint)
     return found
 
 
