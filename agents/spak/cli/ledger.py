@@ -383,7 +383,9 @@ def checkpoint_command(
             common.say(f"problem: {text}")
         common.say(f"{head.size} leaves; written to {', '.join(made.places) or 'no place'}")
         common.say(f"the key to check it with: {verifier}")
-    common.say("next: spak ledger verify --all --checkpoint FILE --key KEY")
+    file = next((Path(place) / "latest.checkpoint" for place in made.places if Path(place).is_dir()), "FILE")
+    again = "next: mend what is wrong and sign again: spak ledger checkpoint"
+    common.say(f"next: spak ledger verify --all --checkpoint {file}" if made.places else again)
     return 1 if problems else 0
 
 

@@ -119,7 +119,7 @@ def verifier(text: str) -> Verifier:
             return key
     raise LedgerError(
         "ledger.key",
-        f"not the public key of a log or a witness: {text.strip()[:80]!r}",
+        "this is not the public key of a log or a witness",
         "it is one line, name+id+key, as `spak ledger checkpoint` prints it",
     )
 
