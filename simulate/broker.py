@@ -27,11 +27,17 @@ class Broker:
         self._in_hand: dict[Process, list[Message]] = {}
         self._next: list[tuple[str, float]] = []
         self._numbers = 0
+        self._deaf_until = 0.0
         self.sent = 0
 
     def next_is(self, kind: str, seconds: float) -> None:
         """What becomes of the next message."""
         self._next.append((kind, seconds))
+
+    def flush(self, until: float) -> None:
+        """All that wait are forgotten, and all that come before then."""
+        self._waiting.clear()
+        self._deaf_until = max(self._deaf_until, until)
 
     def send_task(self, name: str, args: tuple[Any, ...] = (), **options: Any) -> None:
         """As Celery's. Raises: OSError where the sender reaches no broker."""
@@ -41,7 +47,9 @@ class Broker:
         if self.scheduler.mine():
             self.scheduler.point("broker", "send")
         self.sent += 1
-        kind, seconds = self._next.pop(0) if self._next else ("", 0.0)
+        if self._deaf_until > self.scheduler.now:
+            return
+        kind, seconds = self._next.pop(0) if self._next and name == "runs.advance" else ("", 0.0)
         if kind == "lost":
             return
         delay = seconds if kind == "late" else round(0.005 + self.scheduler.random.expovariate(20), 4)

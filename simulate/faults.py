@@ -26,16 +26,18 @@ GAP = 110
 """Points of workers between two faults, on average."""
 KINDS: dict[str, int] = {
     "freeze": 40, "crash": 12, "stall": 10, "lost": 4, "doubled": 4, "late": 4, "full": 4, "io": 4,
-    "torn": 5, "cut": 6, "unanswered": 5, "partition": 6, "jump": 3,
+    "torn": 5, "cut": 6, "unanswered": 5, "partition": 12, "jump": 3, "flushed": 4,
 }  # fmt: skip
-"""Each with its weight. `unanswered`: a commit is done, and the connection gone before its answer came."""
+"""Each with its weight. `unanswered`: a commit is done, and the connection gone before its answer came.
+`flushed`: the broker forgets all messages, and those that come for some time."""
 SECONDS: dict[str, tuple[tuple[float, float], ...]] = {
     "freeze": ((0.5, 8), (9, 25), (20, 45), (45, 120)),
     "stall": ((0.5, 5), (5, 20), (20, 40)),
     "crash": ((0.2, 3), (10, 40)),
     "late": ((1, 20), (20, 70)),
     "full": ((0.5, 20),), "io": ((0.5, 20),),
-    "partition": ((1, 12), (16, 40)),
+    "partition": ((0.001, 0.02), (0.001, 0.02), (1, 12), (16, 40)),
+    "flushed": ((0.1, 5), (20, 40)),
     "jump": ((1, 30), (1800, 7200)),
 }  # fmt: skip
 
@@ -56,7 +58,7 @@ def drawn(seed: int) -> list[Fault]:
     for _ in range(dice.randint(LEAST, MOST)):
         kind = dice.choices(names, weights)[0]
         ranges = SECONDS.get(kind)
-        seconds = round(dice.uniform(*dice.choice(ranges)), 2) if ranges else 0.0
+        seconds = round(dice.uniform(*dice.choice(ranges)), 3) if ranges else 0.0
         if kind == "jump" and dice.random() < 0.5:
             seconds = -seconds
         found.append(Fault(at, kind, seconds))
@@ -73,6 +75,8 @@ class Injector:
         self.seen = 0
         """Points of workers so far."""
         self.done: Counter[str] = Counter()
+        self.began_at = 0.0
+        """Virtual time of the last fault."""
         self.heals_at = 0.0
         """Virtual time from which on no fault is left that began."""
         self.full_until = self.failing_until = 0.0
@@ -106,6 +110,7 @@ class Injector:
         self.done[fault.kind] += 1
         self.scheduler.log.append((task.number, f"fault {fault.kind}"))
         process, seconds = task.process, fault.seconds
+        self.began_at = self.scheduler.now
         ends = self.scheduler.now + abs(seconds)
         if fault.kind != "jump":
             self.heals_at = max(self.heals_at, ends)
@@ -132,6 +137,8 @@ class Injector:
                 Here.jump_s += seconds
             case "lost" | "doubled" | "late":
                 self.messages.next_is(fault.kind, seconds)
+            case "flushed":
+                self.messages.flush(ends)
             case "torn" | "cut" | "unanswered":
                 self._armed.setdefault(process, set()).add(fault.kind)
 

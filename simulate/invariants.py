@@ -8,7 +8,9 @@ says, effects were done as often as docs/guarantees.md allows and no more.
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from simulate import workload
@@ -16,8 +18,11 @@ from simulate.baton import Process
 from simulate.threads import Here
 from simulate.tools import Outside, World
 
-PROMISE_S = 25.0
-"""A lease that is over, and a sweep, in a platform of which one worker can work."""
+PROMISE_S = 16.0
+"""So long after its lease has ended, and after the last fault, a run may read running: a sweep that came to
+nothing counts for 8 seconds, a worker sees that at its next sweep, 4 seconds later, or at the look after it."""
+CHOOSING = "+"
+"""After the name of a process that has chosen a run and not taken its lease."""
 ENDED = ("succeeded", "failed", "cancelled", "refused")
 
 
@@ -34,10 +39,16 @@ class Monitor:
         self._before: dict[str, tuple[Any, ...]] = {}
         self._writers: dict[tuple[str, int], str] = {}
         self._holders: dict[tuple[str, int], str] = {}
+        self._begun: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+        self._had: dict[str, set[str]] = {}
+        """Who held a run, or had chosen it."""
         self._alone: dict[str, float] = {}
+        """Since when a run reads running without a holder, while nothing new went wrong."""
+        self.longest_alone = 0.0
         from simulate import calls
 
         calls.Faulty.committed = self.committed
+        World.effect_begins = self.effect_begins
 
     def _rows(self) -> list[tuple[Any, ...]]:
         found = self._raw.execute(
@@ -59,7 +70,7 @@ class Monitor:
 
     def held_by(self, process: str) -> dict[str, int]:
         """The runs that a process holds, with their fences."""
-        return {row[0]: row[1] for row in self._rows() if row[4] in (process, f"{process}+")}
+        return {row[0]: row[1] for row in self._rows() if row[4] in (process, process + CHOOSING)}
 
     def describe(self) -> str:
         """How runs that are not over look."""
@@ -105,15 +116,14 @@ class Monitor:
     def _holders_of(self, before: tuple[Any, ...], row: tuple[Any, ...], process: Process | None) -> None:
         """Under one fence one process holds, and what it holds nobody else puts down."""
         key, fence, holder, held = row[0], row[1], row[4], before[4]
-        if fence > before[1] and not held.endswith("+") and held:
-            World.lost_at[key, held] = Here.scheduler.now
+        had = self._had.setdefault(key, set())
         if fence > before[1]:
-            for (run, old), name in self._holders.items():
-                if run == key and old < fence:
-                    World.lost_at.setdefault((key, name), Here.scheduler.now)
-                    if holder == name:
-                        World.lost_at.pop((key, name))
-        if holder and not holder.endswith("+"):
+            for name in had:
+                World.lost_at.setdefault((key, name), Here.scheduler.now)
+            World.lost_at.pop((key, holder), None)
+        if holder:
+            had.add(holder.removesuffix(CHOOSING))
+        if holder and not holder.endswith(CHOOSING):
             first = self._holders.setdefault((key, fence), holder)
             if first != holder:
                 self._fail(f"{key}: {first} and {holder} hold it under fence {fence}")
@@ -142,14 +152,13 @@ class Monitor:
             healthy = self._of.healthy()
             for row in self._rows():
                 key, _, _, state, holder, until, *_ = row
-                if state == "running" and (not holder or self._is_over(until)):
-                    self._alone[key] = self._alone.get(key, 0.0) + healthy
-                    if self._alone[key] > PROMISE_S:
-                        self._fail(
-                            f"{key}: reads running without a holder for {self._alone[key]:.0f} s: {row}"
-                        )
-                else:
+                if not healthy or state != "running" or (holder and not self._is_over(until)):
                     self._alone.pop(key, None)
+                    continue
+                since = max(self._alone.setdefault(key, scheduler.now), self._of.injector.began_at)
+                self.longest_alone = max(self.longest_alone, scheduler.now - since)
+                if scheduler.now - since > PROMISE_S:
+                    self._fail(f"{key}: reads running without a holder for {PROMISE_S:.0f} s: {row}")
 
     @staticmethod
     def _is_over(until: str | None, soon_s: float = 0.0) -> bool:
@@ -162,11 +171,32 @@ class Monitor:
         ends = datetime.fromisoformat(until).replace(tzinfo=UTC).timestamp()
         return not wall() + soon_s <= ends <= wall() + 60 - soon_s
 
+    # ---- when an effect begins
+
+    def effect_begins(self, key: str, effect: str, words: Sequence[str]) -> None:
+        """Its permit is committed: there are as many for a command as it has effects. Raises: Violation."""
+        begun = self._begun.setdefault((key, tuple(words)), set())
+        begun.add(effect)
+        found = self._raw.execute(
+            "SELECT line FROM runs_runrecord AS r JOIN runs_run AS of ON of.id = r.run_id "
+            "WHERE of.key = ? AND r.kind = 'permit'", [key]
+        )  # fmt: skip
+        bodies = [json.loads(line)["body"] for (line,) in found]
+        permits = sum(body["allow"] and body.get("args", {}).get("cmd") == list(words) for body in bodies)
+        if permits < len(begun):
+            self._fail(f"{key}: {' '.join(words)} began without a permit that is committed")
+
     # ---- at the end
+
+    def held_at_end(self) -> list[str]:
+        """Runs that have ended, and that somebody holds."""
+        return [row[0] for row in self._rows() if row[3] in ENDED and row[4] and not self._is_over(row[5])]
 
     def at_end(self) -> None:
         """Raises: Violation."""
         states = self.states()
+        if held := self.held_at_end():
+            self._fail(f"{', '.join(held)}: ended, and held for more than a minute")
         for key, spec in self._of.keys.items():
             if key not in states:
                 self._fail(f"{key}: its row is gone")
@@ -179,8 +209,6 @@ class Monitor:
         from spakweb.store.runs.models import Run
 
         run = Run.objects.get(key=key)
-        if run.holder:
-            self._fail(f"{key}: ended, and held by {run.holder}")
         if state == "cancelled" and key in self._of.cancelled and not run.count:
             return
         if state != "succeeded" and not (state == "cancelled" and key in self._of.cancelled):

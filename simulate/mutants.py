@@ -116,14 +116,12 @@ def _table(owner: Any, last: str, value: Any) -> None:
 
 
 def _changed(name: str, text: str, mutant: Mutant) -> str:
-    old = textwrap.dedent(mutant.old)
+    old, new = mutant.old, mutant.new
+    if "." in mutant.where:  # of a method, whose source was dedented
+        old, new = old.replace("\n    ", "\n"), new.replace("\n    ", "\n")
     places = text.count(old)
-    if places == 0:
-        old = old.replace("\n    ", "\n")  # of a method whose source was dedented
-        places = text.count(old)
     if places != 1:
         raise LookupError(f"{name}: {mutant.old!r} is {places} times in {mutant.module}.{mutant.where}")
-    new = mutant.new if old == mutant.old else mutant.new.replace("\n    ", "\n")
     return text.replace(old, new)
 
 

@@ -44,6 +44,8 @@ class World:
     lost_at: dict[tuple[str, str], float] = {}  # noqa: RUF012
     """When a process lost a run to another one."""
     asked = 0
+    effect_begins: Callable[[str, str, Sequence[str]], None] = staticmethod(lambda key, effect, words: None)
+    """Called with run, effect and words before each."""
 
     @classmethod
     def forget(cls) -> None:
@@ -79,9 +81,11 @@ class Launcher:
         key = job.workspace.parent.name
         seen = World.runs.setdefault(key, Outside())
         World.begins(key)
+        World.effect_begins(key, World.calls[task.number].id, [kind, *job.argv[1:]])
         scheduler.point("job", "begin")
         check(job.cancel)
-        took = round(0.01 + scheduler.random.expovariate(4), 3)
+        slow = 12 if scheduler.random.random() < 0.1 else 1  # some take long enough for somebody to stop them
+        took = round(0.01 + slow * scheduler.random.expovariate(4), 3)
         task.in_job = kind != "once"
         try:
             _DOES[kind](seen, World.calls[task.number], job.workspace, word)

@@ -45,6 +45,8 @@ class Found:
     errors: Counter[str] = field(default_factory=Counter)
     """What tasks raised: a worker logs it and goes on."""
     plan: tuple[Fault, ...] = ()
+    alone_s: float = 0.0
+    """The longest that a run read running without a holder."""
     arcs: set[reached.Arc] = field(default_factory=set)
 
 
@@ -126,6 +128,7 @@ class Simulation:
         made = Found(self.seed, said, plan=self.plan)
         made.faults, made.errors, made.takeovers = self.injector.done, self.errors, self.takeovers
         made.points, made.virtual_s = self.scheduler.points, self.scheduler.now
+        made.alone_s = self.monitor.longest_alone
         made.runs, made.workers = len(self.keys), len(self.workers)
         heads = self.monitor.heads()
         made.records = sum(count for count, _ in heads.values())
@@ -230,8 +233,11 @@ class Simulation:
                     if self.scheduler.now - since > PATIENCE_S:
                         raise Violation(f"runs were lost: {self.monitor.describe()}")
                 continue
-            self.scheduler.sleep(10.0)
             self.injector.calm = True
+            for _ in range(8):  # a lease that was taken before the clock was set back ends after a minute
+                self.scheduler.sleep(10.0)
+                if not self.monitor.held_at_end():
+                    break
             self.monitor.at_end()
             self.scheduler.stop()
             return
@@ -264,7 +270,7 @@ class Simulation:
         chosen = [
             key
             for key, state in self.monitor.states().items()
-            if self.scheduler.random.random() < {"waiting": 0.5, "paused": 1.0, "running": 0.02}.get(state, 0)
+            if self.scheduler.random.random() < {"waiting": 0.5, "paused": 1.0, "running": 0.06}.get(state, 0)
         ]
         for run in Run.objects.filter(key__in=chosen).order_by("pk") if chosen else ():
             user = User.objects.get()
