@@ -22,6 +22,7 @@ from spakweb.ground.teams.models import Team
 from spakweb.store.ledger import store
 from spakweb.store.ledger.store import release
 from spakweb.store.runs.models import Run, State
+from spakweb.work.jobs import queue as jobs
 from spakweb.work.worker import execute, held_run, queue, tasks
 from spakweb.work.worker.queue import pick
 
@@ -213,6 +214,19 @@ def test_what_a_sweep_puts_back_at_once(
     assert tasks.sweep_up() == 0, "it was put back twice"
     if taken:
         assert Run.objects.filter(key="r", state=State.QUEUED, holder="").exists()
+
+
+def test_a_sweep_that_was_stopped_after_it_asked_for_the_time_puts_down_no_lease(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    asked = iter([now - timedelta(hours=2)])  # it was stopped, or the clock was set back meanwhile
+    monkeypatch.setattr(jobs.clock, "now", lambda: next(asked, now))
+    until = now + timedelta(seconds=15)
+    columns = {"state": State.RUNNING, "holder": "alive", "lease_until": until, "enqueued_at": None}
+    Run.objects.create(team=teams[0], key="r", name="r", **columns)
+    assert jobs.put_back(tasks.RUNS, Run.objects.all(), most=1) == 0 and not sent
+    assert Run.objects.filter(key="r", holder="alive", lease_until=until).exists()
 
 
 def test_a_run_of_a_dead_or_stopping_worker_waits_for_no_more_than_the_next_sweep(

@@ -118,6 +118,7 @@ def put_back(table: Table, rows: QuerySet[Any], *, most: int, at_once: bool = Fa
     for row in list(longest_waiting.values(*columns)[:most]):
         freed = table.freed(row)
         with transaction.atomic():
+            now = clock.now()  # the one before may be old by now: a lease renewed since looks too far ahead
             mine = table.model._default_manager.filter(table.ready(now), pk=row["pk"], fence=row["fence"])
             locked = mine.select_for_update(skip_locked=True, no_key=True)
             if locked.values_list("pk").first() is None:
