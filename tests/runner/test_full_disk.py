@@ -65,6 +65,28 @@ def test_a_commit_that_the_disk_refuses_is_no_outcome_of_the_tool(tmp_path: Path
     again.close()
 
 
+def test_a_step_whose_outcome_was_not_handed_in_is_undone_by_its_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tmp_path, WRITING)
+    proof = run._proof
+
+    def refused(judged: Any) -> Any:
+        if run.workspace._state == "done":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return proof(judged)
+
+    monkeypatch.setattr(run, "_proof", refused)
+    with pytest.raises(OSError):
+        run.advance("full_auto")
+    run.close()
+    again = reopen(tmp_path)
+    assert not (tmp_path / "run-1/workspace/a").exists()
+    assert "rollback" not in [record.kind for record, _ in again.ledger.read()], "nobody else changed a file"
+    assert again.advance("full_auto") == "ended"
+    again.close()
+
+
 @pytest.mark.parametrize("spec", [FAILING, KILLED, MEASURED], ids=["exit", "status", "validator"])
 def test_what_fails_while_the_disk_is_full_is_done_again(
     tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch

@@ -214,7 +214,8 @@ class Run:
             self.ledger.blobs.flush()
             self.ledger.flush()
             self._unflushed = 0
-        self.workspace.settle()
+        if self._whole[1] is self.state:  # else interrupted before the outcome of a step was handed in
+            self.workspace.settle()
 
     def keep_snapshot(self, least: int = 0) -> None:
         """Keep the state beside the ledger if at least so many records came since the last time, of a run
