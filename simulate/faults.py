@@ -22,7 +22,7 @@ from simulate.threads import Here
 IDLE_S = 8.0
 """For so long the server keeps a transaction of a process that says nothing (spakweb.settings)."""
 LEAST, MOST = 20, 26
-GAP = 110
+GAP = 75
 """Points of workers between two faults, on average."""
 KINDS: dict[str, int] = {
     "freeze": 40, "crash": 12, "stall": 10, "lost": 4, "doubled": 4, "late": 4, "full": 4, "io": 4,

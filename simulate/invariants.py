@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from simulate import workload
 from simulate.baton import Process
-from simulate.threads import Here
+from simulate.threads import Here, wall
 from simulate.tools import Outside, World
 
-PROMISE_S = 16.0
-"""So long after its lease has ended, and after the last fault, a run may read running: a sweep that came to
-nothing counts for 8 seconds, a worker sees that at its next sweep, 4 seconds later, or at the look after it."""
+PROMISE_S = 14.0
+"""So long after its lease ended, and after the last fault, a run may read running: a sweep that came to
+nothing counts for 8 seconds, 4 pass to a worker's next sweep, and 2 to its next look."""
 CHOOSING = "+"
 """After the name of a process that has chosen a run and not taken its lease."""
 ENDED = ("succeeded", "failed", "cancelled", "refused")
@@ -52,7 +53,8 @@ class Monitor:
 
     def _rows(self) -> list[tuple[Any, ...]]:
         found = self._raw.execute(
-            "SELECT key, fence, count, state, holder, lease_until, reason, head, wanted, faults FROM runs_run"
+            "SELECT key, fence, count, state, holder, lease_until, reason, head, wanted, faults, "
+            "enqueued_at, not_before FROM runs_run"
         ).fetchall()
         return sorted(found)
 
@@ -89,8 +91,17 @@ class Monitor:
             row[3] in ENDED
             or (row[3] in ("waiting", "paused") and not row[8])
             or (row[4] and not self._is_over(row[5], 5.0))
+            or (row[3] == "queued" and not row[4] and not row[11] and self._is_recent(row[10]))
             for row in self._rows()
         )
+
+    @staticmethod
+    def _is_recent(sent: str | None) -> bool:
+        """Whether a message was sent so short a time ago that none is sent again."""
+        if sent is None:
+            return False
+        at = datetime.fromisoformat(sent).replace(tzinfo=UTC).timestamp()
+        return at <= wall() <= at + 25.0
 
     # ---- after each commit
 
@@ -162,10 +173,6 @@ class Monitor:
 
     @staticmethod
     def _is_over(until: str | None, soon_s: float = 0.0) -> bool:
-        from datetime import UTC, datetime
-
-        from simulate.threads import wall
-
         if until is None:
             return True
         ends = datetime.fromisoformat(until).replace(tzinfo=UTC).timestamp()
@@ -221,6 +228,8 @@ class Monitor:
         replayed = replay(iter([record for record, _ in read]))
         if replayed.difference is not None or replayed.missing:
             self._fail(f"{key}: its replay differs: {replayed.difference} {replayed.missing}")
+        if not self._of.apart and any(record.kind == "rollback" for record, _ in read):
+            self._fail(f"{key}: its way back was gone, so its files were taken for changed by others")
         acts = [record.body["of"] for record, _ in read if record.kind == "act" and "outcome" in record.body]
         if len(set(acts)) != len(acts):
             self._fail(f"{key}: an effect has two results")

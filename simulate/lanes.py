@@ -6,6 +6,7 @@ came of each job as they end. A job is a seed with its plan and the mutant that 
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -93,6 +94,7 @@ class Lanes:
         if pid:
             return pid
         try:
+            gc.disable()  # a seed is short, and its memory goes with its process
             product.enter(self._template, place)
             if job.mutant:
                 from simulate import mutants

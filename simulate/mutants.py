@@ -70,11 +70,6 @@ MUTANTS: dict[str, Mutant] = {
     "the way back is forgotten before the flush": Mutant(
         RUN, "Run.flush", "if self._unflushed:", "self.workspace.settle()\n        if self._unflushed:"
     ),
-    "an effect begins before its permit is durable": Mutant(
-        RUN, "Run._do",
-        "self.flush()\n                proposed = self.performer.perform(effect, self.history)",
-        "proposed = self.performer.perform(effect, self.history)",
-    ),
     "a half-done step is not undone": Mutant(
         SPACE, "Workspace.recover", "under_way.effect == pending_effect", "under_way.effect == \"\""
     ),
