@@ -87,6 +87,7 @@ def _many(lanes: object, first: int, many: int) -> int:
     errors: Counter[str] = Counter()
     lines: set[tuple[str, int, int]] = set()
     records = takeovers = done = runs = 0
+    alone_s = 0.0
     least = {"faults": 10**9, "runs": 10**9, "workers": 10**9}
     jobs = (Job(seed, traced=seed < first + reached.SEEDS) for seed in range(first, first + many))
     for job, found in lanes.found(jobs):
@@ -97,6 +98,7 @@ def _many(lanes: object, first: int, many: int) -> int:
         errors += found.errors
         lines |= found.arcs
         records, takeovers, runs = records + found.records, takeovers + found.takeovers, runs + found.runs
+        alone_s = max(alone_s, found.alone_s)
         sizes = {"faults": found.faults.total(), "runs": found.runs, "workers": found.workers}
         least = {name: min(size, least[name]) for name, size in sizes.items()}
         if done % SHOWN == 0:
@@ -107,6 +109,7 @@ def _many(lanes: object, first: int, many: int) -> int:
     print(f"  faults                {faults.total():,}: "
           + ", ".join(f"{kind} {count:,}" for kind, count in faults.most_common()))  # fmt: skip
     print(f"  pauses with takeover  {takeovers:,}")
+    print(f"  without a holder      {alone_s:.0f} s at most, of a run that read running")
     for name, (seen, all_of) in reached.counted(lines).items():
         print(f"  branches of {name:9} {seen} of {all_of}")
     for error, count in errors.most_common(8):
