@@ -99,7 +99,7 @@ def test_the_check_can_fail(tmp_path: Path) -> None:
         {"LAYOUT": "packed"},
         {"ORDER": "KEYS_FIRST"},
         {"TILE": 64, "SCOREVECS": 3},
-        {"WIDTH": 16},
+        {"WIDTH": 32},
         {"UNROLL": 3},
         {"OUTVECS": 16},
         {"EXP": "P6"},

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from spak import data
 from spak.lang.format import format_text
+from spak.tools.cc import MARK, marked
 from spak.tuning.kernel import Kernel
 from spak.validators.problems import FOLDER
 
@@ -102,6 +103,7 @@ def _shipped(problem: str) -> tuple[bytes, dict[str, Any]] | None:
 
 
 def _text(how: How, kernel: Kernel, title: str, evaluations: int, body: str) -> str:
+    own = marked(kernel.source, MARK)  # the kept kernel is built with the flags that its candidate had
     names = {
         "title": re.sub(r"[^\w.-]", "_", title),
         "says": SAYS[how],
@@ -113,6 +115,7 @@ def _text(how: How, kernel: Kernel, title: str, evaluations: int, body: str) -> 
         "evaluations": evaluations,
         "patience": max(evaluations // 2, 6),
         "symbol": kernel.facts.prototype.symbol,
+        "mark": f"{MARK} {' '.join([*_NATIVE, own]).strip()}\\n" if how == "evolve" else "",
     }
     text = _HEAD + body + _TAIL
     for name, value in names.items():
@@ -120,6 +123,8 @@ def _text(how: How, kernel: Kernel, title: str, evaluations: int, body: str) -> 
     return format_text(text).text
 
 
+_NATIVE = ("-O3", "-march=native")
+"""The flags of what a model writes; a template names its own in each point."""
 _HEAD = """\
 // Tunes {title} for the problem {problem}: {says}.
 // `spak tune` wrote this spec. You may change it: the next `spak tune {title}` runs it as it is.
@@ -181,7 +186,7 @@ _EVOLVE = """\
 _TAIL = """\
   TASK finalize {
     GOAL "Keep the best kernel and measure it again, on fresh inputs, against the baseline."
-    step keep: tool.write_file { path: "best.c", content: "{{best.source}}" }
+    step keep: tool.write_file { path: "best.c", content: "{mark}{{best.source}}" }
     step build: tool.cc { source: "best.c", output: "best.so", flags: ["-O2"], flags_from_source: true }
     VALIDATOR CpuProfiler { problem: "{problem}", binary: "best.so", source: "best.c", role: "final" }
   }
