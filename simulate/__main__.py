@@ -90,9 +90,11 @@ def _many(lanes: object, first: int, many: int) -> int:
     alone_s = 0.0
     least = {"faults": 10**9, "runs": 10**9, "workers": 10**9}
     jobs = (Job(seed, traced=seed < first + reached.SEEDS) for seed in range(first, first + many))
-    for job, found in lanes.found(jobs):
+    results = lanes.found(jobs)
+    for job, found in results:
         done += 1
         if found.violation:
+            results.close()  # shrinking waits for processes too, and must not meet the other seeds'
             return _violated(lanes, job.seed, found.violation)
         faults += found.faults
         errors += found.errors

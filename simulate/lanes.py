@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class Lanes:
     ) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def found(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Found]]:
+    def found(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Found], None, None]:
         """In the order in which they end. Raises: Broken."""
         under_way: dict[int, tuple[Job, Path]] = {}
         left = iter(jobs)
