@@ -26,7 +26,7 @@ def send(**line):
 send(begun={"workspace": work, "log": work + "/log"})
 """
 HOSTILE = {
-    "says nothing for": "import time; time.sleep(600)",
+    "says nothing for": "import signal; signal.pause()",
     "ends with 3: no such thing": "import sys; print('no such thing', file=sys.stderr); sys.exit(3)",
     "ends with 0": "",
     "ends with -9": "import os; os.kill(os.getpid(), 9)",
@@ -34,7 +34,7 @@ HOSTILE = {
     "no JSON object: [1]": "print('[1]'); input()",
     "no JSON object: {{{": "print('{' * 100000); input()",
     "a line of more than": "import sys\nwhile True: sys.stdout.write('x' * 65536)",
-    "closes its output": "import os, time; os.close(1); time.sleep(600)",
+    "closes its output": "import os, signal; os.close(1); signal.pause()",
     "instead of begun": "import json; print(json.dumps({'surprise': 1})); input()",
     "below that of the test": 'print(\'{"begun": {"workspace": "/", "log": "/etc/passwd"}}\')',
     "names a workspace that is not below": """
@@ -70,7 +70,7 @@ def test_a_hostile_runtime_gets_a_sentence(why: str, text: str) -> None:
 
 def test_a_runtime_that_reads_nothing_is_given_up() -> None:
     with (
-        Runtime(runtime("import time; time.sleep(600)"), wait_s=1.0) as started,
+        Runtime(runtime("import signal; signal.pause()"), wait_s=1.0) as started,
         pytest.raises(Fault, match="reads nothing"),
     ):
         started.send({"text": "x" * (1 << 20)})

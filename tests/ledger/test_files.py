@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -256,24 +256,6 @@ def _write_for_ever(ledgers: FileLedgers) -> None:
     while True:
         ledger.append([act(ledger.count, 3000) for _ in range(5)])
         ledger.flush()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Callable[[int], object]]:
-    """A place with little space: a small file system for root, a limit on file size for others."""
-    place = tmp_path / "small"
-    place.mkdir()
-    if os.geteuid() == 0:
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
-        )
-        if made.returncode == 0:
-            yield lambda _: None
-            subprocess.run(["umount", "-l", str(place)], check=True)
-            return
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class TestFaults:

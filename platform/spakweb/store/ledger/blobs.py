@@ -147,7 +147,7 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
     """
     try:
         path = Path(storage.path(name_of(digest)))
-    except NotImplementedError:
+    except NotImplementedError:  # so Django says that this storage has no disk
         return _store_apart(digest, data, storage)
     try:
         if (found := _found(path)) is not None:
