@@ -109,6 +109,23 @@ def test_a_problem_of_ones_own_takes_the_flags_and_its_spec_is_kept(cli: Cli, tm
     assert cli(*words, "--json").error == "usage.exists"
 
 
+def test_a_run_that_something_else_ended_becomes_a_drop_in(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(GEMM)
+    words = ("tune", "mine.c", "--problem", "gemm")
+    stopped = cli(*words, "--evaluations", "3", "--seed", "4", "--timeout", "0")
+    assert stopped.code == 6, stopped.err
+    run = stopped.err.split()[-1]
+    assert f"next: spak tune mine.c --problem gemm --resume {run}" in stopped.err
+    assert not (tmp_path / "mine_tuned").exists()
+    assert cli("resume", run, "--no-progress").code == 0
+    assert cli("tune", "mine.c", "--problem", "softmax", "--resume", run, "--json").error == "tune.spec"
+    assert cli(*words, "--resume", run, "--seed", "4", "--json").error == "usage.arguments"
+    done = cli(*words, "--resume", run, "--json")
+    assert done.code == 0, done.err
+    assert done.json["run"] == run and done.json["dropin"]["test"] == "gemm: 6 of 6 cases are right"
+    assert (tmp_path / "mine_tuned" / "libgemm.so").is_file()
+
+
 def test_marked_blocks_are_a_models_to_rewrite(cli: Cli, tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "evolve_softmax" / "naive.c", tmp_path / "soft.c")
     answers = str(EXAMPLES / "answers" / "evolve_softmax.jsonl")

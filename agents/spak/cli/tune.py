@@ -2,12 +2,14 @@
 
 Beside FILE.c it writes FILE_tuner.spak, the spec that it runs, with its folder FILE_tuner, and what comes of
 it as the folder FILE_tuned: source, header, build line, test and Python wrapper. A spec that exists is run as
-it is. The run is one like every other.
+it is. The run is one like every other: `--resume RUN` continues it, or writes the folder of one that
+`spak resume` or somebody else ended.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from spak.errors import UsageError
 if TYPE_CHECKING:
     from spak.cli.session import Session
     from spak.runner import View
-    from spak.tuning.kernel import Kernel, Place
+    from spak.tuning.kernel import Facts, Kernel, Place
 
 EVALUATIONS = 40
 
@@ -40,6 +42,7 @@ EVALUATIONS = 40
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the search; drawn if not given."
 )
+@click.option("--resume", default="", metavar="RUN", help="Continue RUN of this kernel, or write its result.")
 @common.timeout_option
 @common.runs_option
 @common.json_option
@@ -51,6 +54,7 @@ def command(
     backend: str,
     recorded: str | None,
     seed: int | None,
+    resume: str,
     timeout: float | None,
     runs_dir: Path | None,
     as_json: bool,
@@ -66,41 +70,85 @@ def command(
     if not re.fullmatch(r"[A-Za-z_]\w{0,60}", file.stem, re.ASCII) or file.suffix != ".c":
         hint = "letters, digits and _, then .c: files with names of it are written next to it"
         raise UsageError("usage.arguments", f"{file.name} is no name of a kernel in C", hint)
-    source = common.read_input(file, 1 << 20)
+    if resume and (evaluations is not None or seed is not None):
+        hint = "a run keeps those that it began with"
+        raise UsageError("usage.arguments", "--resume goes with neither --evaluations nor --seed", hint)
+    source = b"" if resume else common.read_input(file, 1 << 20)
     answering = common.backend_of(backend, recorded)
     name, text = kernels.problem_text(problem, file.parent)
     settings = config.settings()
     toolchain = config.toolchain(settings.binds)
     call = comparing.known(against, name, toolchain) if against else None
-    root = common.runs_dir(runs_dir)
     with Scratch("tune") as folder:
         folder.chmod(0o755)
         place = kernels.Place(config.box(settings), toolchain, settings.limits, folder)
-        kernel = kernels.checked(source, name, text, place)
-        spec = _spec(file, kernel, evaluations, list(toolchain.programs), answering)
-        _may_write(file, kernel)
-        held = session.begin(spec, root, mode="full_auto", seed=seed, backend=answering, recorded=recorded)
-        run = held.run.ledger.run
-        if not as_json:
-            common.say(f"run {run}: tuning; stop with Ctrl+C, continue with: spak resume {run}")
+        if resume:
+            held, facts = _reopened(resume, runs_dir, (name, text), place, answering, recorded)
+        else:
+            kernel = kernels.checked(source, name, text, place)
+            spec = _spec(file, kernel, evaluations, list(toolchain.programs), answering)
+            facts = kernel.facts
+            _may_write(file, facts)
+            root = common.runs_dir(runs_dir)
+            held = session.begin(
+                spec, root, mode="full_auto", seed=seed, backend=answering, recorded=recorded
+            )
         try:
+            _may_write(file, facts)
+            run = held.run.ledger.run
+            again = f"spak tune {shlex.quote(str(file))} --problem {shlex.quote(problem)} --resume {run}"
+            if not as_json:
+                common.say(f"run {run}: tuning; stop with Ctrl+C, continue with: {again}")
             with progress(held, enabled=not as_json):
                 seen = held.advance(timeout)
         finally:
             held.close()
-        document: dict[str, Any] = {**seen.to_json(), "spec": str(spec), "dropin": None, "against": None}
+        document: dict[str, Any] = {**seen.to_json(), "spec": str(_spec_of(file))}
+        document |= {"dropin": None, "against": None}
         if seen.state == "succeeded":
-            made = _dropin(file, held, kernel, place)
+            made = _dropin(file, held, facts, place)
             document["dropin"] = made
             if call is not None:
-                library = Path(made["folder"]) / f"lib{kernel.facts.prototype.symbol}.so"
-                found = comparing.compared(library.read_bytes(), kernel.facts, call, place)
+                library = Path(made["folder"]) / f"lib{facts.prototype.symbol}.so"
+                found = comparing.compared(library.read_bytes(), facts, call, place)
                 document["against"] = found.to_json()
     if as_json:
         common.emit(document)
     else:
-        _print(document, seen)
+        _print(document, seen, again)
     return common.EXIT[seen.state]
+
+
+def _reopened(
+    run: str,
+    runs_dir: Path | None,
+    problem: tuple[str, str],
+    place: Place,
+    backend: str,
+    recorded: str | None,
+) -> tuple[Session, Facts]:
+    """The run of an earlier `spak tune`, and what its problem says, by the text that the run keeps. A run
+    that ended stays as it is.
+
+    Raises: UsageError `tune.spec`; as `spak resume`."""
+    from spak.cli import session
+    from spak.ledger.files import FileLedgers
+    from spak.tuning import kernel as kernels
+
+    root, found = common.find_run(run, runs_dir)
+    rules = FileLedgers(root).genesis(found).body["rules"]
+    name, text = problem
+    if f'problem: "{name}"' not in rules["spec"] or "best.c" not in rules["spec"]:
+        hint = f"name the problem that it is for; spak show {found} has the spec"
+        raise UsageError("tune.spec", f"run {found} tunes no kernel for the problem {name}", hint)
+    text = rules.get("problems", {}).get(name, text)
+    with kernels.session(name, text, place) as opened:
+        facts = kernels.Facts.of(name, text, opened)
+    return session.reopen(root, found, backend=backend, recorded=recorded), facts
+
+
+def _spec_of(file: Path) -> Path:
+    return file.with_name(f"{file.stem}_tuner.spak")
 
 
 def _spec(file: Path, kernel: Kernel, evaluations: int | None, programs: list[str], backend: str) -> Path:
@@ -109,7 +157,7 @@ def _spec(file: Path, kernel: Kernel, evaluations: int | None, programs: list[st
     Raises: UsageError `tune.spec`, `usage.arguments`, `usage.file`."""
     from spak.tuning import spec as specs
 
-    path = file.with_name(f"{file.stem}_tuner.spak")
+    path = _spec_of(file)
     folder = path.with_suffix("")
     blocks = specs.BLOCK in kernel.source
     if backend and not blocks:
@@ -150,11 +198,11 @@ def _target(file: Path) -> Path:
     return file.with_name(f"{file.stem}_tuned")
 
 
-def _may_write(file: Path, kernel: Kernel) -> None:
+def _may_write(file: Path, facts: Facts) -> None:
     """Refuse before the run what would write over somebody's files. Raises: UsageError `usage.exists`."""
     from spak.tuning.dropin import MARK
 
-    target, symbol = _target(file), kernel.facts.prototype.symbol
+    target, symbol = _target(file), facts.prototype.symbol
     if not target.exists() and not target.is_symlink():
         return
     source = target / f"{symbol}.c"
@@ -163,7 +211,7 @@ def _may_write(file: Path, kernel: Kernel) -> None:
         raise UsageError("usage.exists", f"{target.name} is there already and holds no tuned kernel", hint)
 
 
-def _dropin(file: Path, held: Session, kernel: Kernel, place: Place) -> dict[str, Any]:
+def _dropin(file: Path, held: Session, facts: Facts, place: Place) -> dict[str, Any]:
     """Build the result in the sandbox, run its test, and write it next to the kernel.
 
     Raises: RunError `tune.dropin`; UsageError `usage.file`; UnavailableError."""
@@ -173,7 +221,7 @@ def _dropin(file: Path, held: Session, kernel: Kernel, place: Place) -> dict[str
     from spak.tuning import dropin
     from spak.tuning import kernel as kernels
 
-    facts, run = kernel.facts, held.run.ledger.run
+    run = held.run.ledger.run
     best = beneath.read_beneath(held.folder / "workspace", "best.c")
     with kernels.session(facts.name, facts.text, place) as problem:
         found = dropin.cases(problem)
@@ -193,7 +241,7 @@ def _dropin(file: Path, held: Session, kernel: Kernel, place: Place) -> dict[str
     return {"folder": str(target), "files": sorted([*made, f"lib{facts.prototype.symbol}.so"]), "test": said}
 
 
-def _print(document: Mapping[str, Any], seen: View) -> None:
+def _print(document: Mapping[str, Any], seen: View, again: str) -> None:
     from spak.runner.views.report import interval
 
     metrics, say = seen.metrics, common.say
@@ -213,5 +261,7 @@ def _print(document: Mapping[str, Any], seen: View) -> None:
         say(f"              {middle:.2f} times as fast ({low:.2f} to {high:.2f}, 95 %)")
     if document["dropin"]:
         say(f"next: sh {document['dropin']['folder']}/build.sh")
+    elif seen.state in ("paused", "running"):
+        say(f"next: {again}")
     else:
         say(f"next: spak show {seen.run}")
