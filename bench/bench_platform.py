@@ -170,13 +170,13 @@ def absent(package: str, name: str, aim: str) -> dict[str, Any]:
     return {"name": name, "ours": None, "floor": None, "unit": "", "aim": aim}
 
 
-def part(name: str, data: Path, **more: str) -> dict[str, Any]:
-    """The figures of one part, in a process of its own with that data folder and those settings."""
+def part(name: str, data: Path, *, module: str = "bench.bench_platform", **more: str) -> dict[str, Any]:
+    """The figures of one part of a module, in a process of its own with that data folder and those settings."""
     if "SPAK_WEB_DATABASE_URL" not in more and not data.exists():
         data.mkdir(parents=True)
         (data / DATABASE).write_bytes(_empty_database())
     done = subprocess.run(
-        [sys.executable, "-m", "bench.bench_platform", name], cwd=ROOT, stdout=subprocess.PIPE, check=True,
+        [sys.executable, "-m", module, name], cwd=ROOT, stdout=subprocess.PIPE, check=True,
         env=_environment(data, more),
     )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.decode().strip().splitlines()[-1])

@@ -218,7 +218,7 @@ class Performer:
             return self._called(effect, history, writing, last)
 
     def _called(self, effect: Effect, history: History, step: changes.Step, last: bool) -> Proposed:
-        tool = self.host.tool(effect.name)
+        tool, limits, quota = self.host.tool(effect.name), self.host.limits, self.workspace.quota
         with self.workspace.lock(self.cancel) as lock:
             if not self._unchanged(effect):
                 return _changed(effect)
@@ -235,7 +235,7 @@ class Performer:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
                     self.secret_guard.launcher(),
-                    limits=replace(self.host.limits, quota=self.workspace.quota),
+                    limits=limits if limits.quota is quota else replace(limits, quota=quota),
                     toolchain=self.host.toolchain, inherit=(lock,),
                     archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
                     repository=self.repositories.commits(history.committed, self.cancel),

@@ -8,16 +8,16 @@ before each job that the scratch repository is there. It decides nothing: what i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from spak.cancel import Token
-from spak.door import look
+from spak.door import Leaving, Node, look
 from spak.errors import RunError
 from spak.kernel.rules import Rules
 from spak.repository import past, scratch
 from spak.repository.begun import compares_modes
 from spak.repository.commits import Commits, Files, Secret
 from spak.repository.git import Git
+from spak.repository.leaving import Read
 from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 from spak.workspace.secret_nodes import secret_files
@@ -28,13 +28,14 @@ class Repositories:
 
     def __init__(self, workspace: Workspace, rules: Rules, guard: Callable[[], SecretGuard]) -> None:
         self._workspace, self._rules, self._guard = workspace, rules, guard
+        self._place = workspace.git.repository
         self._log = b""
 
     def commits(self, last: str, cancel: Token) -> Commits:
         """The run's commits; `last` is the call of the last one."""
-        place, guard = self._workspace.git.repository, self._guard()
-        looked = partial(look, holds=guard.holds, shown=guard.host.shown_secrets, modes=compares_modes(place))
-        return Commits(place, last, self._files, self._secret, lambda: not cancel.is_set(), looked)
+        return Commits(
+            self._place, last, self._files, self._secret, lambda: not cancel.is_set(), self._looked
+        )
 
     def before_job(self) -> None:
         """The scratch repository in its place. Raises: RunError `git.*`, `workspace.*`."""
@@ -76,6 +77,11 @@ class Repositories:
             return ""
         bare = Git(self._workspace.git.repository, git.ends, git.most_bytes)
         return past.bring(bare, git, scratch.BRANCH, count, self._secret)
+
+    def _looked(self, before: Node, after: Node, read: Read) -> Leaving:
+        guard = self._guard()
+        modes = compares_modes(self._place)
+        return look(before, after, read, holds=guard.holds, shown=guard.host.shown_secrets, modes=modes)
 
     def _files(self) -> Files:
         git = self._workspace.git

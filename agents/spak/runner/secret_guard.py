@@ -63,13 +63,16 @@ class SecretGuard:
         self._public: set[str] = set()
         """Contents that are not followed: they lie in ordinary files too."""
         self._bare: Node | None = None
-        """What lay in the workspace at a `look_begun` that had nothing to read in it."""
+        """What lay in the workspace at a `look` that had nothing to read in it."""
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step.
 
         Raises: RunError `workspace.*` where it cannot be kept which; LedgerError `ledger.lost_lease`.
         """
+        tree = None if fresh else self._workspace.seen
+        if tree is not None and tree is self._bare:
+            return
         begins = self._followed is None
         followed = self._take_up() if self._followed is None else self._followed
         secrets, root = self._workspace.secrets, self._workspace.directory
@@ -84,6 +87,7 @@ class SecretGuard:
         self._learn(values)
         if self._paths:
             self._follow(followed)
+        self._bare = None if named else tree
 
     def _take_up(self) -> Mapping[str, int]:
         """What was masked here before, and know the values in it."""
@@ -139,19 +143,17 @@ class SecretGuard:
     def look_begun(self) -> None:
         """`look`, where a step that may write has just begun: its scan has seen all there is, so that nothing
         is read where that has no file of secrets. Raises: as `look`."""
-        tree, before = self._workspace.begun, self._bare
-        if before is not None and tree is not None and not self._paths:
-            if tree is before:
-                return
-            if not self._names(tree):
-                self._bare = tree
-                return
-        self.look()
-        self._bare = tree if tree is not None and not self._names(tree) else None
+        tree = self._workspace.begun
+        if tree is None or self._bare is None or self._names(tree):
+            self.look()
+        else:
+            self._bare = tree
 
     def _names(self, tree: Node) -> bool:
         """Whether a scanned file is of secrets, or has a content that is followed."""
-        return bool(secret_files(tree) or (self._followed and holding(tree, self._followed)))
+        return tree is not self._bare and bool(
+            secret_files(tree) or (self._followed and holding(tree, self._followed))
+        )
 
     def _starts_jobs(self, effect: Effect) -> bool:
         tool = self.host.tools.get(effect.name)

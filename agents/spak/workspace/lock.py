@@ -42,7 +42,8 @@ class WorkspaceLock:
         self._wait_s = wait_s
         self.fence = 0
         """That of the lease under which its owner works; 0 where there are none."""
-        self._fd = -1
+        self._fd = self._fence_fd = -1
+        """The lock while it is held, and the file of fences once it was read."""
         self._depth = 0
         self.cancel: Cancel | None = None
         """What breaks off the next wait for it."""
@@ -98,16 +99,19 @@ class WorkspaceLock:
                 os.close(own)
 
     def _known(self) -> int:
-        """The highest fence so far; 0 where there was no lease."""
-        try:
-            fd = os.open(self._fence_file, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return 0
-        try:
-            digits = os.pread(fd, _WIDTH, 0)
-        finally:
-            os.close(fd)
+        """The highest fence so far; 0 where there was no lease. The file is written in place, so that it is
+        opened once."""
+        if self._fence_fd < 0:
+            try:
+                self._fence_fd = os.open(self._fence_file, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return 0
+        digits = os.pread(self._fence_fd, _WIDTH, 0)
         return int(digits) if digits.isdigit() else 0
+
+    def __del__(self) -> None:
+        if self._fence_fd >= 0:
+            os.close(self._fence_fd)
 
     def _wait(self, fd: int) -> None:
         deadline = time.monotonic() + self._wait_s

@@ -112,6 +112,11 @@ class Workspace:
         return Path(copied.source) if copied is not None else None
 
     @property
+    def seen(self) -> Node | None:
+        """The tree with which the step under way began, else as the last scan saw it; None before one."""
+        return self.begun or self._scanner.last
+
+    @property
     def begun(self) -> Node | None:
         """The tree with which the step began that is under way; None where none is."""
         return self._base if self._state == "open" else None
