@@ -171,7 +171,7 @@ def absent(package: str, name: str, aim: str) -> dict[str, Any]:
 
 
 def part(name: str, data: Path, *, module: str = "bench.bench_platform", **more: str) -> dict[str, Any]:
-    """The figures of one part of a module, in a process of its own with that data folder and those settings."""
+    """The figures of one part, in a process of its own with that data folder and those settings."""
     if "SPAK_WEB_DATABASE_URL" not in more and not data.exists():
         data.mkdir(parents=True)
         (data / DATABASE).write_bytes(_empty_database())
