@@ -44,6 +44,8 @@ class Process:
         self.frozen_until = 0.0
         self.cut_until = 0.0
         """It reaches no database and no broker before."""
+        self.stalled_until = 0.0
+        """One of its threads does not go on before."""
         self.skew_s = 0.0
         self.own: dict[Any, Any] = {}
         """Its copies of what modules of the product hold one of."""

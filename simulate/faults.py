@@ -124,6 +124,7 @@ class Injector:
                 process.dead = True
                 raise Killed
             case "stall":
+                process.stalled_until = max(process.stalled_until, ends)
                 self._server_gives_up(process, seconds, task)
                 self.scheduler.sleep(seconds)
             case "partition":

@@ -1,9 +1,9 @@
 """What must hold after each commit, at each moment, and at the end of a seed.
 
-After each commit: fences and numbers of records never fall, a run that ended stays as it is, and under one
-fence one process writes. At each second: no run reads running without a holder for longer than the promise.
-At the end: every run came to its end, its ledger verifies and replays, its workspace is what the last R3
-says, effects were done as often as docs/guarantees.md allows and no more.
+After each commit: fences and numbers of records never fall, a run that ended stays as it is, under one fence
+one process writes, and no run is chosen again and again. At each second: no run reads running without a
+holder for longer than the promise. At the end: every run came to its end, its ledger verifies and replays,
+its workspace is what the last R3 says, effects were done as often as docs/guarantees.md allows and no more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ PROMISE_S = 14.0
 nothing counts for 8 seconds, 4 pass to a worker's next sweep, and 2 to its next look."""
 CHOOSING = "+"
 """After the name of a process that has chosen a run and not taken its lease."""
+CHOSEN = 50
+"""So often a run may be chosen at most while it gets no further."""
 ENDED = ("succeeded", "failed", "cancelled", "refused")
 
 
@@ -41,6 +43,8 @@ class Monitor:
         self._writers: dict[tuple[str, int], str] = {}
         self._holders: dict[tuple[str, int], str] = {}
         self._begun: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+        self._chosen: dict[tuple[str, int, int], int] = {}
+        """How often a run was chosen, by its fence and its number of records."""
         self._had: dict[str, set[str]] = {}
         """Who held a run, or had chosen it."""
         self._alone: dict[str, float] = {}
@@ -134,6 +138,10 @@ class Monitor:
             World.lost_at.pop((key, holder), None)
         if holder:
             had.add(holder.removesuffix(CHOOSING))
+        if holder.endswith(CHOOSING) and holder != held:
+            times = self._chosen[key, fence, row[2]] = self._chosen.get((key, fence, row[2]), 0) + 1
+            if times > CHOSEN:
+                self._fail(f"{key}: chosen {times} times, and gets no further: {row}")
         if holder and not holder.endswith(CHOOSING):
             first = self._holders.setdefault((key, fence), holder)
             if first != holder:

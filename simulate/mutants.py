@@ -42,6 +42,7 @@ MUTANTS: dict[str, Mutant] = {
         STORE, "Leases._renew",
         "writing.writer.submit(ledger.renewal()) for", "writing.writer.submit(ledger._batch()) for",
     ),
+    "a worker chooses what it holds": Mutant(QUEUE, "not_mine", "~Q(key__in=store.leases.held())", "Q()"),
     # fencing
     "a lost lease is confirmed": Mutant(
         WRITER, "Writer._write", "stale = batch.confirm and", "stale = False and batch.confirm and"

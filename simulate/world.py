@@ -200,11 +200,13 @@ class Simulation:
             self.scheduler.later(seconds, thaw)
 
     def healthy(self) -> bool:
-        """Whether some worker could go on now."""
+        """Whether some worker could go on now, and none of its threads hangs: it takes nothing from itself that
+        it holds, and its sweep may be what hangs."""
         now = self.scheduler.now
         broken = max(self.injector.full_until, self.injector.failing_until) > now
         return not broken and any(
-            not one.dead and one.frozen_until <= now and one.cut_until <= now for one in self.living.values()
+            not one.dead and max(one.frozen_until, one.cut_until, one.stalled_until) <= now
+            for one in self.living.values()
         )
 
     # ---- beat and people

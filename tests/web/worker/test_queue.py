@@ -102,6 +102,18 @@ def test_who_chose_a_run_gets_its_lease_and_nobody_else(teams: list[Team]) -> No
     assert Run.objects.get().holder == store.leases.process, "a lease that was taken is not let go"
 
 
+def test_a_run_whose_lease_ended_while_this_process_holds_it_is_not_chosen_here(teams: list[Team]) -> None:
+    """A stalled writer renews no lease: the worker chose its own run without end (`make simulate`, seed 93)."""
+    waiting(teams[0], "a0", 9)
+    ledger = store._take("a0", 0)
+    over = timezone.now() - timedelta(seconds=1)
+    Run.objects.update(lease_until=over, state=State.RUNNING, wanted="cancel")
+    assert pick("default") is None and pick("default", "a0") is None
+    assert queue.next_of("default") is None and tasks.stop_wanted() == 0
+    store.leases.drop(ledger)
+    assert queue.next_of("default") == "a0" == pick("default", "a0"), "another process may"
+
+
 def test_queues_are_apart(teams: list[Team]) -> None:
     waiting(teams[0], "g", 9, queue="gpu")
     waiting(teams[0], "p", 9, state=State.PAUSED)

@@ -75,10 +75,16 @@ def ready(now: datetime) -> Q:
     return due() & free(now) & ~resting(now)
 
 
+def not_mine() -> Q:
+    """Runs that this process does not hold itself: the lease of one ends while its renewal hangs, and this
+    process would choose it again and again, for it takes nothing from itself."""
+    return ~Q(key__in=store.leases.held())
+
+
 def next_up(queue: str) -> list[int]:
     """The teams that the next slot of the queue may go to, in order."""
     now = clock.now()
-    waiting = Run.objects.filter(ready(now), queue=queue).order_by()
+    waiting = Run.objects.filter(ready(now), not_mine(), queue=queue).order_by()
     in_hand = Run.objects.filter(held(now)).order_by()
     having = dict(in_hand.values_list("team").annotate(Count("pk")))
     teams = [
@@ -92,7 +98,7 @@ def next_up(queue: str) -> list[int]:
 def next_of(queue: str) -> str | None:
     """The run that a slot would go to now; it is not chosen."""
     for team in next_up(queue):
-        waiting = Run.objects.filter(ready(clock.now()), queue=queue, team=team)
+        waiting = Run.objects.filter(ready(clock.now()), not_mine(), queue=queue, team=team)
         return waiting.order_by("enqueued_at", "pk").values_list("key", flat=True).first()
     return None
 
@@ -100,7 +106,7 @@ def next_of(queue: str) -> str | None:
 def pick(queue: str, key: str = "") -> str | None:
     """The run that the next slot of the queue goes to, chosen for this process so that nobody else's slot
     takes it, until `let_go`; `key` itself when somebody wants it to stop."""
-    waiting = Run.objects.filter(due(), free(clock.now()), queue=queue)
+    waiting = Run.objects.filter(due(), free(clock.now()), not_mine(), queue=queue)
     if key and waiting.filter(key=key).exclude(wanted="").exists():
         return key
     for team in next_up(queue):
@@ -117,7 +123,7 @@ def _chosen(queue: str, team: int) -> str | None:
         mine = Run.objects.filter(team=team)
         if mine.filter(held(now)).count() >= settings.TEAM_RUNS:
             return None
-        waiting = mine.filter(ready(now), queue=queue).order_by("enqueued_at", "pk")
+        waiting = mine.filter(ready(now), not_mine(), queue=queue).order_by("enqueued_at", "pk")
         waiting = waiting.select_for_update(skip_locked=True, no_key=True)  # a stopped worker may hold one
         for pk, key in waiting.values_list("pk", "key")[:CANDIDATES]:
             until = now + timedelta(seconds=LEASE_S)

@@ -31,7 +31,7 @@ from spakweb.store.runs.models import ENDED, Run, State
 from spakweb.work.jobs import queue as jobs
 from spakweb.work.jobs import work
 from spakweb.work.worker import execute, held_run, retention, slots
-from spakweb.work.worker.queue import DEFAULT, let_go, let_go_owed, next_of, pick, ready, send
+from spakweb.work.worker.queue import DEFAULT, let_go, let_go_owed, next_of, not_mine, pick, ready, send
 
 SWEPT = 200
 SWEPT_KEY, UNSWEPT_S = "runs.swept", 8
@@ -131,7 +131,7 @@ def sweep_up(*, at_once: bool = False) -> int:
 
 
 def _swept(at_once: bool) -> int:
-    rows = Run.objects.exclude(key__in=store.leases.held())
+    rows = Run.objects.filter(not_mine())
     done = jobs.put_back(RUNS, rows, at_once=at_once, most=SWEPT)
     if done:
         log.info("swept up %d runs", done)
@@ -158,7 +158,8 @@ RUNS = jobs.Table(Run, ready, ~Q(holder="") | Q(state=State.RUNNING), _send, ("s
 def stop_wanted() -> int:
     """Stop runs that are to stop and that nobody holds, without a slot: all may be taken for a minute."""
     now = clock.now()
-    asked = Run.objects.filter(free(now) & ~resting(now)).exclude(wanted="").exclude(state__in=ENDED)
+    asked = Run.objects.filter(free(now) & ~resting(now) & not_mine())
+    asked = asked.exclude(wanted="").exclude(state__in=ENDED)
     if DEFAULT not in settings.WORKER_QUEUES:
         asked = asked.filter(queue__in=settings.WORKER_QUEUES)
     found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
