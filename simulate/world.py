@@ -200,8 +200,8 @@ class Simulation:
             self.scheduler.later(seconds, thaw)
 
     def healthy(self) -> bool:
-        """Whether some worker could go on now, and none of its threads hangs: it takes nothing from itself that
-        it holds, and its sweep may be what hangs."""
+        """Whether some worker could go on now, and none of its threads hangs: it takes nothing that it holds
+        itself, and its sweep may be what hangs."""
         now = self.scheduler.now
         broken = max(self.injector.full_until, self.injector.failing_until) > now
         return not broken and any(

@@ -102,7 +102,7 @@ def test_who_chose_a_run_gets_its_lease_and_nobody_else(teams: list[Team]) -> No
     assert Run.objects.get().holder == store.leases.process, "a lease that was taken is not let go"
 
 
-def test_a_run_whose_lease_ended_while_this_process_holds_it_is_not_chosen_here(teams: list[Team]) -> None:
+def test_a_run_that_this_process_holds_is_not_chosen_when_its_lease_ends(teams: list[Team]) -> None:
     """A stalled writer renews no lease: the worker chose its own run without end (`make simulate`, seed 93)."""
     waiting(teams[0], "a0", 9)
     ledger = store._take("a0", 0)

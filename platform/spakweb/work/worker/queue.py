@@ -76,8 +76,8 @@ def ready(now: datetime) -> Q:
 
 
 def not_mine() -> Q:
-    """Runs that this process does not hold itself: the lease of one ends while its renewal hangs, and this
-    process would choose it again and again, for it takes nothing from itself."""
+    """Runs that this process does not hold: the lease of one ends while its renewal hangs, and this process
+    would choose it again and again, for it takes nothing from itself."""
     return ~Q(key__in=store.leases.held())
 
 
