@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,21 @@ from spak.lang import parse
 from spak.lang.imports import resolve
 from spak.ledger import snapshots
 from spak.records import Authority, Kind, Record, place
-from spak.runner.resume import new_history
+from spak.runner.resume import beside, new_history
+from spak.runner.views.tally import Tally
 from spak.workspace import Workspace
 from spak.workspace.store import Store
 
 SHORT, LONG, ROUNDS = 1_000, sized(100_000, 2_000), sized(3, 1)
+COMMAND = """
+import atexit, pathlib, sys
+held = pathlib.Path("/proc/self/status")
+atexit.register(lambda: print(held.read_text().split("VmHWM:")[1].split()[0], file=sys.stderr))
+from spak.cli import main
+main()
+"""
+"""A command that says at its end how many kB it held at most: what `wait4` says has those of this process."""
+VERBS = ("resume", "show", "report", "fork")
 SPEC = """
 AGENT Long LEVEL 5 {
   CONFIG { MODE stepwise BUDGET { steps: 1000000 elapsed_s: 1000000 } }
@@ -70,7 +81,8 @@ def made(name: str, count: int, root: str) -> Made:
     whole = resolve(parse(SPEC, "long.spak"), {}.get)
     body = plan(whole, {}, mode="stepwise", backend="manual").genesis(name, root, 1, spec="long.spak")
     rules, state = Rules.of(body), State()
-    history, head, records, lines = new_history(rules), canon.ZERO, [], []
+    history, tally, head = new_history(rules), Tally(), canon.ZERO
+    records, lines = list[Record](), list[bytes]()
     snapshot, size = None, 0
     for proposal in _proposals(body):
         proposal = (
@@ -84,8 +96,9 @@ def made(name: str, count: int, root: str) -> Made:
             records.append(record)
             lines.append(line)
             history.feed(record)
+            tally.feed(record)
         if snapshot is None and SHORT < count <= len(records) + SHORT:
-            data = pack(rules, len(records), head, state, history.kept())
+            data = pack(rules, len(records), head, state, beside(history, tally))
             snapshot, size = Snapshot(len(records), head, data), sum(map(len, lines))
         if len(records) >= count:
             return Made(name, records, lines, snapshot, size)
@@ -132,14 +145,26 @@ def rows() -> list[dict[str, Any]]:
             check=True, stdout=subprocess.PIPE, cwd=ROOT, env=_environment(folder / "data", {}),
         )  # fmt: skip
         worker: dict[str, dict[str, float]] = json.loads(done.stdout.decode().strip().splitlines()[-1])
-        size = local[LONG]["bytes"]
-        return [*_rows("`spak resume`", local[SHORT], local[LONG]),
+        size = local[LONG]["resume"]["bytes"]
+        verbs = (_verb_rows(verb, local[SHORT][verb], local[LONG][verb]) for verb in VERBS)
+        return [*chain.from_iterable(verbs),
                 *_rows("a worker, SQLite", worker[str(SHORT)], worker[str(LONG)]),
                 row(f"snapshot of the run of {LONG:,} records", size, 0, "B", "")]  # fmt: skip
 
 
+def _verb_rows(verb: str, short: dict[str, float], long: dict[str, float]) -> list[dict[str, Any]]:
+    who = f"`spak {verb}`"
+    title = f"{who} of {LONG:,} records"
+    memory = long["bytes_held"] / short["bytes_held"]
+    return [
+        *_rows(who, short, long),
+        row(f"{title}, over one of {SHORT:,}: peak memory", memory, 1.0, "ratio", "<= 1.1"),
+        row(f"{title}: peak memory", long["bytes_held"] / 2**20, short["bytes_held"] / 2**20, "MiB", ""),
+    ]
+
+
 def _rows(who: str, short: dict[str, float], long: dict[str, float]) -> list[dict[str, Any]]:
-    title = f"{who}: taking up a run of {LONG:,} records"
+    title = f"{who} of {LONG:,} records"
     return [
         row(f"{title}, over one of {SHORT:,}", long["cpu"] / short["cpu"], 1.0, "ratio", "<= 1.5"),
         row(title, long["cpu"], short["cpu"], "s CPU", ""),
@@ -147,41 +172,51 @@ def _rows(who: str, short: dict[str, float], long: dict[str, float]) -> list[dic
     ]
 
 
-def _local(folder: Path, count: int) -> dict[str, float]:
-    """A run folder of so many records, taken up by `spak resume`."""
+def _local(folder: Path, count: int) -> dict[str, dict[str, float]]:
+    """By verb: what it costs on a run folder of so many records."""
     name = f"run-{count}"
     where = folder / "runs" / name
     root = Workspace(where / "workspace", where / "store").snapshot()
     _fill(where / "store", count // 3)
     found = made(name, count, root)
-    data = b"".join(found.lines)
-    spent = [_resumed(folder, where, found, data) for _ in range(ROUNDS)]
-    whole = spent if found.snapshot is None else [_resumed(folder, where, found, data, without=True)]
     size = 0 if found.snapshot is None else len(found.snapshot.data)
-    return {"cpu": statistics.median(spent), "whole": statistics.median(whole), "bytes": size}
+    measured = {}
+    for verb in VERBS:
+        spent = [_done(verb, folder, where, found) for _ in range(ROUNDS)]
+        whole = spent if found.snapshot is None else [_done(verb, folder, where, found, without=True)]
+        measured[verb] = {
+            "cpu": statistics.median(cpu for cpu, _ in spent),
+            "whole": statistics.median(cpu for cpu, _ in whole),
+            "bytes_held": statistics.median(held for _, held in spent),
+            "bytes": size,
+        }
+    return measured
 
 
-def _resumed(folder: Path, where: Path, found: Made, data: bytes, without: bool = False) -> float:
+def _done(verb: str, folder: Path, where: Path, found: Made, without: bool = False) -> tuple[float, int]:
+    """CPU seconds and the most memory of a command about the run as it was left."""
+    data = b"".join(found.lines)
     (where / "trace.jsonl").write_bytes(data)
     snapshots.drop(where)
     if found.snapshot is not None and not without:
         snapshots.write(where, found.snapshot, found.size, hashlib.sha256(data[: found.size]))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = [
-        sys.executable,
-        "-c",
-        "from spak.cli import main; main()",
-        "resume",
-        found.name,
-        "--runs-dir",
-        str(folder / "runs"),
-        "--json",
-    ]
-    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, cwd=folder)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seen = json.loads(done.stdout)
-    assert (done.returncode, seen["state"], seen["records"]) == (4, "waiting", len(found.lines) + 1), seen
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    words = [sys.executable, "-c", COMMAND, verb, found.name, "--json"]
+    words += ["--runs-dir", str(folder / "runs"), *(["--at", str(len(found.lines))] * (verb == "fork"))]
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, cwd=folder)
+        assert process.stderr is not None
+        held = int(process.stderr.read().split()[-1]) * 1024
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        seen = json.loads(out.read())
+    records = {"resume": len(found.lines) + 1, "show": len(found.lines), "fork": len(found.lines)}
+    exits = {"resume": 4, "fork": 4}
+    assert process.returncode == exits.get(verb, 0), (verb, process.returncode, seen)
+    assert verb not in records or (seen["state"], seen["records"]) == ("waiting", records[verb]), seen
+    if verb == "fork":
+        shutil.rmtree(folder / "runs" / seen["run"])
+    return used.ru_utime + used.ru_stime, held
 
 
 # ---- the worker

@@ -165,7 +165,7 @@ def resealed(data: bytes, **changes: Any) -> bytes:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2}, {"layout": "x"}, {"rules": "x"}, {"count": 4}, {"head": "x"}, {"state": None},
+        {"format": 1}, {"layout": "x"}, {"rules": "x"}, {"count": 4}, {"head": "x"}, {"state": None},
         {"state": ["State"]}, {"state": ["Nothing", 1]}, {"state": ["m", "odd"]}, {"state": ["i", "x"]},
         {"state": ["f", "x"]}, {"state": []}, {"beside": ["l"]},
     ],

@@ -13,17 +13,18 @@ from spak.cli.artifacts import with_artifacts
 from spak.costs import cost_of
 from spak.errors import UsageError
 from spak.kernel.replay import Replay
+from spak.kernel.state import State
 from spak.ledger.files import FileLedgers
 from spak.policy.history.monitors import monitors
+from spak.ports import Ledger
 from spak.records import Kind, Record
 from spak.runner import View, view
 from spak.runner.blobs import prompt_of
 from spak.runner.repeats import OtherPrompts
-from spak.runner.resume import as_kept
-from spak.runner.views import own_tests, refusals, witnessed
+from spak.runner.resume import look
+from spak.runner.views import causes, own_tests, refusals, witnessed
 from spak.runner.views.as_recorded import Reading
-from spak.runner.views.causes import Trail
-from spak.runner.views.quality import judges
+from spak.runner.views.tally import Tally
 
 MAX_LISTED = 20
 
@@ -42,32 +43,30 @@ def replayed(root: Path, run: str) -> Replay:
     """The state of a run and its rules as its ledger has them now."""
     reader = FileLedgers(root).viewer(run)
     try:
-        found = as_kept(reader) or Replay()
-        begun = found.records
+        if (taken := look(reader)) is not None:
+            return taken.replay
+        found = Replay()
         for record, _ in reader.read():
-            if record.seq >= begun:
-                found.feed(record)
+            found.feed(record)
         return found
     finally:
         reader.close()
 
 
 def view_of(root: Path, run: str, strict: bool = False) -> View:
-    """The view of a run as its ledger has it now; it may be moving. A `strict` one is not of a run that this
-    kernel does not replay: it is for who goes on with what the run says. Raises: LedgerError."""
+    """The view of a run as its ledger has it now; it may be moving. From its last snapshot on, so that it
+    costs the same at any length. A `strict` one is not of a run that this kernel does not replay: it is for
+    who goes on with what the run says. Raises: LedgerError."""
     reader = FileLedgers(root).viewer(run)
     try:
-        found: Replay = as_kept(reader) or (Replay() if strict else Reading())
-        trail, others, checked = Trail(), OtherPrompts(), False
-        replayed, apart, calls = found.records, dict[str, Any](), dict[Any, Any]()
-        for record, _ in reader.read():
-            if record.seq >= replayed:
+        if (taken := look(reader)) is not None:
+            found, tally, others = taken.replay, taken.tally, taken.history.others
+        else:
+            found, tally, others = Replay() if strict else Reading(), Tally(), OtherPrompts()
+            for record, _ in reader.read():
                 found.feed(record)
-            trail.feed(record)
-            others.feed(record)
-            checked = checked or judges(record)
-            own_tests.feed(apart, record)
-            witnessed.feed(calls, record)
+                tally.feed(record)
+                others.feed(record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -77,15 +76,30 @@ def view_of(root: Path, run: str, strict: bool = False) -> View:
             prompt = prompt_of(effect, reader.blobs, found.rules)
         stop = "" if is_held(root / run) else "paused"
         budgets = None if found.rules is None else found.rules.program.budgets
-        cause = trail.sentence()
-        ended = found.state.ended and found.state.status != "succeeded"
-        rests_on = refusals.evidence((record for record, _ in reader.read()), cause) if ended else ()
+        cause, rests_on = why(reader, found.state)
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause, rests_on)
-        seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=checked)
-        seen = replace(seen, by_own_tests=own_tests.known(apart), witnessed=witnessed.known(calls))
+        seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found), checked=tally.checked)
+        seen = replace(seen, by_own_tests=own_tests.known(tally.apart), witnessed=_witnessed(reader, tally))
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()
+
+
+def why(ledger: Ledger, state: State) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """Why a run ended that did not succeed and the records that this rests on, from its newest records;
+    nothing of any other."""
+    if not state.ended or state.status == "succeeded":
+        return "", ()
+    newest = [record for record, _ in ledger.read(max(ledger.count - causes.TAIL, 0))]
+    cause = causes.sentence(newest)
+    return cause, refusals.evidence(newest, cause)
+
+
+def _witnessed(ledger: Ledger, tally: Tally) -> dict[str, int] | None:
+    calls: dict[Any, Any] = {}
+    for record, _ in ledger.read() if tally.witnesses else ():
+        witnessed.feed(calls, record)
+    return witnessed.known(calls)
 
 
 def _monitors(found: Replay) -> tuple[dict[str, Any], ...]:

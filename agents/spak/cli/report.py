@@ -5,16 +5,23 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
+from spak import canon
 from spak.cli import common
+from spak.kernel.replay import Replay
+from spak.ports import Ledger
 from spak.runner import View
-from spak.runner.history import Attempted
+from spak.runner.history import Attempted, History, rules_of
 from spak.runner.views import own_tests
-from spak.runner.views.quality import Quality, judges
+from spak.runner.views.as_recorded import Reading, program_of
+from spak.runner.views.quality import Quality
 from spak.runner.views.report import Facts, Proof, lines, report, since_best
+from spak.runner.views.tally import Tally
+
+WHOLE = 1_000
+"""Records of a run that is verified and replayed from its first record on, also where it has a snapshot."""
 
 STOPPED = {
     "patience": "plateau: no candidate improved on the best for as many evaluations as the rule's patience",
@@ -67,42 +74,29 @@ def write(root: Path, run: str, output: Path | None = None, found: Read | None =
 
 
 def read(root: Path, run: str) -> Read:
-    """Read, verify and replay a run in one go; one that this kernel does not replay is only read."""
+    """Read, verify and replay a run; one that this kernel does not replay is only read. Of a run longer than
+    WHOLE the records before its last snapshot are compared by one hash, the others verified and replayed."""
+    from spak.cli.reading import why
     from spak.ledger.files import FileLedgers
     from spak.ledger.verify import verify
     from spak.runner import view
-    from spak.runner.history import History, rules_of
-    from spak.runner.views.as_recorded import Reading, program_of
-    from spak.runner.views.causes import Trail
+    from spak.runner.resume import look
 
-    ledgers = FileLedgers(root)
-    reader = ledgers.reader(run)
+    reader = FileLedgers(root).viewer(run)
     try:
-        replay, history, trail, quality = Reading(), History(), Trail(), Quality()
-        evidence: dict[str, object] = {}
-        judged, apart = False, dict[str, Any]()
-        host: dict[str, Any] = {}
-        program = None
-        for record, _ in reader.read():
-            replay.feed(record)
-            if record.seq == 0:
-                host = record.body.get("host") or {}
-                program = program_of(record.body) if replay.rules is None else replay.rules.program
-                history.rules = {} if program is None else rules_of(program)
-            history.feed(record)
-            trail.feed(record)
-            quality.feed(record)
-            judged = judged or judges(record)
-            own_tests.feed(apart, record)
-            metrics = record.body.get("metrics") if record.kind == "act" else None
-            if isinstance(metrics, dict):
-                evidence |= {
-                    key: metrics[key] for key in ("bound_ns", "bound_ppm", "flops_peak") if key in metrics
-                }
+        taken = look(reader) if reader.count > WHOLE else None
+        replay, history, tally, start = _all_of(reader) if taken is None else taken[:4]
         replay.finish()
-        checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
-        seen = view(run, replay.state, reader.head, reader.count, "paused", cause=trail.sentence())
-        seen = replace(seen, checked=judged, by_own_tests=own_tests.known(apart))
+        genesis, _ = next(reader.read())
+        head = next(reader.read(start - 1))[0].hash if start else canon.ZERO
+        lines = (line for _, line in reader.read(start))
+        checked = verify(lines, exported=False, blobs=reader.blobs, start=start, head=head)
+        host = genesis.body.get("host") or {}
+        program = program_of(genesis.body) if replay.rules is None else replay.rules.program
+        cause, _ = why(reader, replay.state)
+        seen = view(run, replay.state, reader.head, reader.count, "paused", cause=cause)
+        seen = replace(seen, checked=tally.checked, by_own_tests=own_tests.known(tally.apart))
+        rows = history.table()
     finally:
         reader.close()
     kept = (root / run / "workspace" / f"best{ending}" for ending in (".c", ".cpp", ".py", ".cu"))
@@ -111,15 +105,33 @@ def read(root: Path, run: str) -> Read:
     facts = Facts(
         title=run if program is None else program.name,
         machine={"processor": processor(), "system": platform.platform(), **host.get("toolchain", {})},
-        stopped="; ".join(filter(None, (stopped, stopped and since_best(history.rows)))),
+        stopped="; ".join(filter(None, (stopped, stopped and since_best(rows)))),
         winner=str(best or ""),
-        evidence=evidence,
+        evidence=tally.evidence,
     )
-    unreplayed = "" if replay.unreplayed is None else replay.unreplayed.message
     proof = Proof(
-        checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary, unreplayed
+        checked.ok,
+        replay.difference is None,
+        checked.records,
+        checked.head,
+        replay.state.summary,
+        "" if not isinstance(replay, Reading) or replay.unreplayed is None else replay.unreplayed.message,
+        start,
     )
-    return Read(seen, tuple(history.rows), proof, facts, quality)
+    return Read(seen, tuple(rows), proof, facts, tally.quality)
+
+
+def _all_of(reader: Ledger) -> tuple[Replay, History, Tally, int]:
+    """A run from its first record on."""
+    replay, history, tally = Reading(), History(), Tally()
+    for record, _ in reader.read():
+        replay.feed(record)
+        if record.seq == 0:
+            program = program_of(record.body) if replay.rules is None else replay.rules.program
+            history.rules = {} if program is None else rules_of(program)
+        history.feed(record)
+        tally.feed(record)
+    return replay, history, tally, 0
 
 
 def processor() -> str:

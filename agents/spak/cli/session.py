@@ -23,6 +23,7 @@ from spak import config
 from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.imported import must_be_ours
+from spak.cli.reading import why
 from spak.cli.run_folders import making
 from spak.errors import LedgerError, SpecError, UsageError
 from spak.evolve.suites.at_the_end import CaseChecks, checks_of
@@ -46,8 +47,7 @@ from spak.runner import SHIPPED, Host, Run, Stop, View, view
 from spak.runner.blobs import expand
 from spak.runner.searches import Earlier
 from spak.runner.secret_guard import found_in
-from spak.runner.views import causes, own_tests, refusals
-from spak.runner.views.quality import judges
+from spak.runner.views import own_tests
 from spak.runner.views.run_json import context
 from spak.sandbox import slots
 from spak.sandbox.at_home import AtHome, specials
@@ -102,14 +102,13 @@ class Session:
         ledger = self.run.ledger
         budgets = self.run.rules.program.budgets
         good = state.ended and state.status == "succeeded"
-        checked = any(judges(record) for record, _ in ledger.read()) if good else None
-        apart = own_tests.paths(record for record, _ in ledger.read()) if good else ()
-        unhappy = state.ended and not good
-        cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
-        rests_on = refusals.evidence((record for record, _ in ledger.read()), cause) if unhappy else ()
+        cause, rests_on = why(ledger, state)
         head, count = ledger.head, ledger.count
         seen = view(ledger.run, state, head, count, self.stop, prompt, budgets, cause, rests_on)
-        seen = replace(seen, recorded=self.run.history.others.to_json(), checked=checked, by_own_tests=apart)
+        seen = replace(seen, recorded=self.run.history.others.to_json())
+        if good:
+            tally = self.run.tally
+            seen = replace(seen, checked=tally.checked, by_own_tests=own_tests.known(tally.apart))
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:

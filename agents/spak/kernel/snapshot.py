@@ -26,7 +26,7 @@ from spak.errors import UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 
-FORMAT = 1
+FORMAT = 2
 """Version of the bytes; raise it when an older reader would misread them."""
 
 _HASH = 43

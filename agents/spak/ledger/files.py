@@ -32,7 +32,7 @@ from spak.ledger.faults import typed
 from spak.ledger.intake import FileIntake
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder, open_file
-from spak.ledger.scan import START, TRACE, Scan, fsync_folder, scan_file
+from spak.ledger.scan import START, TRACE, Scan, fsync_folder, offset_of, scan_file
 from spak.ports import Blobs
 from spak.records import Record, decode, place
 
@@ -75,16 +75,13 @@ class FileLedger:
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines from `start` up to the count of now, streamed."""
-        count, known = self.count, self._known
-        known = known if start >= known.count else START
+        count, start = self.count, max(start, 0)
+        places = ((0, 0), (self._known.count, self._known.size), (count, self._size))
         try:
             with self._path.open("rb") as file:
-                file.seek(known.size)
-                for seq, line in enumerate(read_lines(file), known.count):
-                    if seq >= count:
-                        return
-                    if seq >= start:
-                        yield decode(line), line
+                file.seek(offset_of(file, start, places))
+                for _, line in zip(range(start, count), read_lines(file), strict=False):
+                    yield decode(line), line
         except OSError as error:
             raise typed(error, "reading the ledger", self._path) from error
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from spak import canon
 from spak.ledger.chain import follow, next_previous, read_lines, tampered
@@ -74,6 +75,28 @@ def hash_of(path: Path, size: int) -> hashlib._Hash | None:
     except OSError as error:
         raise typed(error, "reading the ledger", path) from error
     return None if left else hashing
+
+
+def offset_of(file: BinaryIO, seq: int, known: Iterable[tuple[int, int]]) -> int:
+    """Where record `seq` begins in a ledger file, looked for from the nearest of the places that are known:
+    numbers of records with their bytes."""
+    count, size = min(known, key=lambda place: abs(place[0] - seq))
+    if count <= seq:
+        file.seek(size)
+        return size + sum(len(line) for _, line in zip(range(seq - count), read_lines(file), strict=False))
+    ends = count - seq + 1  # newlines, from the one before `size` to the one before the record
+    while size > 0:
+        begin = max(size - _CHUNK, 0)
+        file.seek(begin)
+        data = file.read(size - begin)
+        found = data.count(b"\n")
+        if found >= ends:
+            at = len(data)
+            for _ in range(ends):
+                at = data.rfind(b"\n", 0, at)
+            return begin + at + 1
+        ends, size = ends - found, begin
+    return 0
 
 
 def head_at(path: Path, size: int) -> str:

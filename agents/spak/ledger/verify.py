@@ -77,12 +77,16 @@ def verify(
     exported: bool,
     checkpoint: Checkpoint | None = None,
     blobs: Blobs | None = None,
+    start: int = 0,
+    head: str = canon.ZERO,
 ) -> Report:
     """Check chain, order, canonical form and completeness of `lines` (each with its newline).
 
-    `blobs` are those of a run folder: every blob that a record names is then looked up and checked too.
+    `blobs` are those of a run folder: every blob that a record names is then looked up and checked too. The
+    first line is record `start`, and the one before it has the hash `head`.
     """
     walk = Walk(exported=exported, checkpoint=checkpoint, blobs=blobs)
+    walk.count, walk.head = start, head
     for line in lines:
         walk.feed(line)
     return walk.report()

@@ -177,6 +177,11 @@ class History:
         found += [(seq, trial) for part in parts for seq, of, trial in part.refused if of == task]
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
+    def table(self) -> list[Attempted]:
+        """The rows of the whole run; the records before the snapshot are read only if there were any."""
+        earlier = self._all().rows if self._numbers and self._earlier is not None else []
+        return [*earlier, *self.rows]
+
     def _all(self) -> History:
         """The history of the records before the snapshot, read when it is first needed."""
         if self._before is None:

@@ -2,14 +2,15 @@
 
 From the snapshot that the ledger kept, and then only the records after it are replayed; from the first record
 where there is none or where anything about it is in doubt: other rules, another version, damage, records that
-do not follow from it. A snapshot that is not used is thrown away, and `discarded` says why.
+do not follow from it. A snapshot that is not used is thrown away, and `discarded` says why. `look` does the
+same for who only reads, and throws nothing away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spak.errors import LedgerError
 from spak.kernel.replay import Replay
@@ -21,6 +22,7 @@ from spak.ports import Ledger
 from spak.records import Record
 from spak.runner.history import History, rules_of
 from spak.runner.origins import Origins
+from spak.runner.views.tally import Tally
 
 
 class TakenUp(NamedTuple):
@@ -28,6 +30,7 @@ class TakenUp(NamedTuple):
 
     replay: Replay
     history: History
+    tally: Tally
     start: int
     discarded: LedgerError | None
 
@@ -44,34 +47,36 @@ def take_up(ledger: Ledger) -> TakenUp:
             raise
         trouble = error
         ledger.keep(None)
-    found, history = Replay(), History()
+    found, history, tally = Replay(), History(), Tally()
     for record, _ in ledger.read():
         found.feed(record)
         if found.rules is not None and record.seq == 0:
             history = new_history(found.rules)
         history.feed(record)
+        tally.feed(record)
     _must_follow(ledger, found)
-    return TakenUp(found, history, 0, trouble)
+    return TakenUp(found, history, tally, 0, trouble)
 
 
-def as_kept(ledger: Ledger) -> Replay | None:
-    """The replay of all records as their snapshot has it, for who looks at a run and does not go on with it;
-    None where there is none or it is in doubt."""
+def look(ledger: Ledger) -> TakenUp | None:
+    """The run as its snapshot and the records after it have it, for who looks at it and does not go on with
+    it; None where there is no snapshot, or where it is in doubt: who looks then reads all records."""
     try:
         kept = ledger.kept()
-        if kept is None or (kept.count, kept.head) != (ledger.count, ledger.head):
-            return None
-        rules = Rules.of(next(iter(ledger.read()))[0].body)
-        state, _ = unpack(kept.data, rules, kept.count, kept.head)
-    except (LedgerError, Unusable):
+        return None if kept is None else _from(ledger, kept)
+    except LedgerError:
         return None
-    return Replay(rules, state, kept.count)
 
 
-def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History) -> Snapshot:
+def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History, tally: Tally) -> Snapshot:
     """The snapshot of a run as it is. Raises: UserError `canon.value`."""
-    data = pack(rules, ledger.count, ledger.head, state, history.kept())
+    data = pack(rules, ledger.count, ledger.head, state, beside(history, tally))
     return Snapshot(ledger.count, ledger.head, data)
+
+
+def beside(history: History, tally: Tally) -> dict[str, Any]:
+    """What a snapshot holds with the state."""
+    return {**history.kept(), "tally": tally.kept()}
 
 
 def new_history(rules: Rules) -> History:
@@ -89,15 +94,17 @@ def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
     try:
         state, folds = unpack(kept.data, rules, kept.count, kept.head)
         history = History.take_up(rules_of(rules.program), folds, earlier)
+        tally = Tally.take_up(folds["tally"])
     except (Unusable, KeyError, TypeError) as error:
         raise discarded(ledger.run, str(error)) from error
     found = Replay(rules, state, kept.count)
     for record, _ in ledger.read(kept.count):
         found.feed(record)
         history.feed(record)
+        tally.feed(record)
     if found.difference is not None:
         raise discarded(ledger.run, f"record {found.difference.seq} does not follow from it")
-    return TakenUp(found, history, kept.count, None)
+    return TakenUp(found, history, tally, kept.count, None)
 
 
 class Comparison:
@@ -108,6 +115,7 @@ class Comparison:
         self._kept = kept
         self._replay = replay
         self._history = History()
+        self._tally = Tally()
         self._problem = "" if kept is None else "it is of other records"
 
     def feed(self, record: Record) -> None:
@@ -118,6 +126,7 @@ class Comparison:
         if record.seq == 0:
             self._history = new_history(rules)
         self._history.feed(record)
+        self._tally.feed(record)
         if record.seq == kept.count - 1:
             self._problem = self._compared(kept, rules, record.hash)
 
@@ -134,7 +143,7 @@ class Comparison:
         except Unusable as error:
             return str(error)
         same = not self._replay.missing and equal(state, self._replay.state)
-        if same and encode(folds) == encode(self._history.kept()):
+        if same and encode(folds) == encode(beside(self._history, self._tally)):
             return ""
         return "it is not the state that its records lead to"
 

@@ -40,6 +40,7 @@ from spak.runner.blobs import expand
 from spak.runner.host import Host
 from spak.runner.perform import Performer, Proposed
 from spak.runner.resume import new_history, snapshot_of, take_up
+from spak.runner.views.tally import Tally
 from spak.workspace import Workspace
 
 SHARED = 200
@@ -82,6 +83,7 @@ class Run:
         self.rules = rules
         self.state = state
         self.history = new_history(rules)
+        self.tally = Tally()
         self.discarded: LedgerError | None = None
         """Why a snapshot of the run was not used when it was taken up."""
         self.performer = Performer(
@@ -156,7 +158,8 @@ class Run:
         assert found.rules is not None
         workspace.draw_on(ledger.blobs)
         made = cls(ledger, workspace, host, found.rules, found.state)
-        made.history, made._kept, made.discarded = taken.history, taken.start, taken.discarded
+        made.history, made.tally = taken.history, taken.tally
+        made._kept, made.discarded = taken.start, taken.discarded
         with made._taking(to_cancel):
             if found.state.ended and not found.missing:
                 made._undo_refused_step()
@@ -232,7 +235,7 @@ class Run:
         elif count > self._kept and count - (0 if state.ended else self._kept) >= least:
             self.flush()
             with suppress(UserError):
-                self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history))
+                self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history, self.tally))
             self.workspace.keep_index()
             self._kept = count
 
@@ -449,6 +452,7 @@ class Run:
     def _append(self, records: list[Record]) -> None:
         for record in self.ledger.append(records):
             self.history.feed(record)
+            self.tally.feed(record)
             for listener in self.listeners:
                 listener(record, self.state)
         self._unflushed += len(records)

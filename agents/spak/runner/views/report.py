@@ -62,6 +62,9 @@ class Proof:
     summary: str
     unreplayed: str = ""
     """Why it was not replayed; empty where it was."""
+    start: int = 0
+    """The first record that was verified and replayed; those before it were compared by the one hash that
+    the run's last snapshot has of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +190,25 @@ def _headline(view: View) -> str:
     )
 
 
-def _replay(proof: Proof) -> str:
-    return proof.unreplayed or ("equal" if proof.replay_equal else "DIFFERENT")
+def _verified(proof: Proof) -> str:
+    if not proof.ledger_ok:
+        return "NOT whole"
+    return f"verified, its first {proof.start:,} by one hash" if proof.start else "verified"
+
+
+def _replay(proof: Proof, run: str) -> str:
+    if proof.unreplayed:
+        return proof.unreplayed
+    since = f" from record {proof.start} on (of all: spak replay {run})" if proof.start else ""
+    return ("equal" if proof.replay_equal else "DIFFERENT") + since
 
 
 def _proofs(view: View, proof: Proof, facts: Facts) -> dict[str, str]:
     found = {
         "stopped": facts.stopped,
         "winner": facts.winner,
-        "ledger": f"{proof.records} records, {'verified' if proof.ledger_ok else 'NOT whole'}, head {proof.head}",
-        "replay": f"{_replay(proof)}, summary {proof.summary}",
+        "ledger": f"{proof.records} records, {_verified(proof)}, head {proof.head}",
+        "replay": f"{_replay(proof, view.run)}, summary {proof.summary}",
     }
     bound, reached = facts.evidence.get("bound_ns"), facts.evidence.get("bound_ppm")
     if isinstance(bound, int) and isinstance(reached, int):

@@ -149,7 +149,7 @@ def _state(row: Run, ledger: DatabaseLedger) -> tuple[KernelState, str]:
         return _as_recorded(ledger), f"{error.code}: {error.message}"[:200]
     rules = found.replay.rules
     if rules is not None and not found.replay.missing and found.start < ledger.count:
-        made = snapshot_of(ledger, rules, found.replay.state, found.history)
+        made = snapshot_of(ledger, rules, found.replay.state, found.history, found.tally)
         fields = {"count": made.count, "head": made.head, "data": made.data}
         RunSnapshot.objects.update_or_create(run=row, defaults=fields)
     return found.replay.state, ""
