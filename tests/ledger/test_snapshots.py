@@ -167,3 +167,14 @@ def test_the_head_is_that_of_the_line_which_ends_there(tmp_path: Path, line: int
     path.write_bytes(before + text + b"more")
     assert head_at(path, len(before) + len(text)) == hash_
     assert head_at(path, len(before)) == "B" * 43
+
+
+def test_records_from_any_place_on(ledgers: FileLedgers) -> None:
+    """Looked for from the nearest of the ends and the snapshot, over a line longer than one piece."""
+    whole = [line for _, line in ledgers.reader("r1").read()]
+    with ledgers.open("r1") as held:
+        for ledger in (held, ledgers.reader("r1"), ledgers.viewer("r1")):
+            for start in range(-1, 8):
+                assert [line for _, line in ledger.read(start)] == whole[max(start, 0) :]
+        held.append([act(6)])
+        assert [record.seq for record, _ in held.read(5)] == [5, 6]

@@ -76,7 +76,7 @@ def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History, ta
 
 def beside(history: History, tally: Tally) -> dict[str, Any]:
     """What a snapshot holds with the state."""
-    return {**history.kept(), "tally": tally.kept()}
+    return dict(sorted({**history.kept(), "tally": tally.kept()}.items()))
 
 
 def new_history(rules: Rules) -> History:

@@ -61,8 +61,15 @@ class Quality:
 
     def feed(self, record: Record) -> None:
         """Take the next record."""
-        more = corrected(self.tasks.setdefault(record.task, tried()), record) if record.task else {}
-        for name, number in {**counted(record), **more}.items():
+        if record.task:
+            task = self.tasks.get(record.task)
+            if task is None:
+                task = self.tasks[record.task] = tried()
+            self._add(corrected(task, record))
+        self._add(counted(record))
+
+    def _add(self, more: Mapping[str, int]) -> None:
+        for name, number in more.items():
             setattr(self, name, getattr(self, name) + number)
 
     @property

@@ -24,15 +24,15 @@ EVIDENCE = ("bound_ns", "bound_ppm", "flops_peak")
 class Tally:
     """Feed it every record of the run in order."""
 
+    apart: dict[str, Any] = field(default_factory=dict)
+    """What spak.runner.views.own_tests keeps."""
     checked: bool = False
     """Whether anything checked the result (spak.runner.views.quality)."""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    quality: Quality = field(default_factory=Quality)
     witnesses: bool = False
     """Whether it witnessed calls: how they ended grows with the run and is read again
     (spak.runner.views.witnessed)."""
-    apart: dict[str, Any] = field(default_factory=dict)
-    """What spak.runner.views.own_tests keeps."""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    quality: Quality = field(default_factory=Quality)
 
     @classmethod
     def take_up(cls, kept: Mapping[str, Any]) -> Tally:

@@ -1,0 +1,156 @@
+"""What `spak show` and `spak report` read of a long run: its last snapshot and the records after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_calls import Cli
+from spak import canon
+from spak.cli import report
+from spak.ledger import chain, files, snapshots
+from spak.runner import run as module
+from spak.runner.views import causes
+
+LOOP = """
+AGENT Loop LEVEL 5 {
+  CONFIG { MODE stepwise BUDGET { steps: 500 } }
+  START -> t
+  TASK t { step q: llm.query { prompt: "Go on." output_var: x } NEXT { success -> t } }
+}
+"""
+SHORT, LONG = 4, 16
+"""Answers of a run."""
+FEW = 14
+"""Records that may be read: those after the snapshot, the newest, and the first."""
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAST", 5)
+    monkeypatch.setattr(report, "WHOLE", 5)
+    monkeypatch.setattr(causes, "TAIL", 5)
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """The records of ledger files that were read since the last time, by number, also by other processes."""
+    listed = tmp_path / "read"
+    real = files.decode
+
+    def decode(line: bytes) -> Any:
+        record = real(line)
+        with listed.open("a") as file:
+            file.write(f"{record.seq}\n")
+        return record
+
+    def since() -> list[int]:
+        found = list(map(int, listed.read_text().split())) if listed.exists() else []
+        listed.unlink(missing_ok=True)
+        return found
+
+    for where in (files, chain):
+        monkeypatch.setattr(where, "decode", decode)
+    return since
+
+
+@pytest.fixture
+def waiting(cli: Cli, tmp_path: Path) -> Callable[[int], Path]:
+    """A run that waits after so many answers."""
+
+    def made(answers: int) -> Path:
+        (tmp_path / "loop.spak").write_text(LOOP)
+        name = cli("run", "loop.spak", "--json").json["run"]
+        for number in range(answers):
+            assert cli("step", name, "--answer", f"answer {number}", "--json").code == 4
+        return tmp_path / ".spak/runs" / name
+
+    return made
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
+def test_a_longer_run_is_not_more_to_read(
+    cli: Cli, waiting: Callable[[int], Path], read: Callable[[], list[int]], verb: str
+) -> None:
+    counts = []
+    for answers in (SHORT, LONG):
+        folder = waiting(answers)
+        count = cli("show", folder.name, "--json").json["records"]
+        assert count > answers * 3
+        read()
+        assert cli(verb, folder.name, "--json").code == 0
+        found = read()
+        counts.append(len(found))
+        assert 0 in found and [seq for seq in found if 0 < seq < count - FEW] == []
+    assert 0 < counts[1] <= counts[0] + FEW
+
+
+def test_an_ended_run_is_told_from_its_newest_records(
+    cli: Cli, waiting: Callable[[int], Path], read: Callable[[], list[int]]
+) -> None:
+    folder = waiting(LONG)
+    cli("cancel", folder.name)
+    read()
+    found = cli("show", folder.name, "--json").json
+    assert (found["state"], 0 < len(read()) <= FEW) == ("cancelled", True)
+    assert [row["seq"] for row in found["refusal"]["records"]][-1] == found["records"] - 1
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
+def test_without_its_snapshot_it_says_the_same(
+    cli: Cli, waiting: Callable[[int], Path], read: Callable[[], list[int]], verb: str
+) -> None:
+    folder = waiting(SHORT)
+    with_it = cli(verb, folder.name, "--json").json
+    snapshots.drop(folder)
+    read()
+    assert cli(verb, folder.name, "--json").json == with_it
+    assert set(range(with_it.get("records", SHORT))) <= set(read())
+
+
+def test_a_report_says_from_which_record_on_it_was_verified(
+    cli: Cli, waiting: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = waiting(SHORT)
+    kept = snapshots.found(folder, folder.name)
+    assert kept is not None
+    cli("report", folder.name)
+    page = (folder / "report.html").read_text()
+    assert f"verified, its first {kept.count} by one hash" in page
+    assert f"equal from record {kept.count} on (of all: spak replay {folder.name})" in page
+    monkeypatch.setattr(report, "WHOLE", 1000)
+    cli("report", folder.name)
+    page = (folder / "report.html").read_text()
+    assert " records, verified, head" in page and "<dd>equal, summary" in page
+
+
+def test_a_changed_byte_before_the_snapshot_is_found(cli: Cli, waiting: Callable[[int], Path]) -> None:
+    folder = waiting(SHORT)
+    trace = folder / "trace.jsonl"
+    trace.write_bytes(trace.read_bytes().replace(b"answer 1", b"answer 7"))
+    for verb in ("show", "report"):
+        found = cli(verb, folder.name, "--json")
+        assert "ledger.tampered" in found.out
+
+
+def test_replay_finds_a_tally_that_its_records_do_not_lead_to(
+    cli: Cli, waiting: Callable[[int], Path]
+) -> None:
+    folder = waiting(SHORT)
+    head, _, data = (folder / "snapshot").read_bytes().partition(b"\n")
+    value = canon.loads(data[44:])
+    tally = value["beside"]["tally"]
+    assert tally["checked"] is False
+    tally["checked"] = True
+    text = canon.dumps(value)
+    sealed = canon.digest(text).encode() + b"\n" + text
+    forged = canon.dumps({**canon.loads(head), "data": canon.digest(sealed)}) + b"\n" + sealed
+    (folder / "snapshot").write_bytes(forged)
+    found = cli("replay", folder.name, "--json")
+    assert (found.code, found.json["snapshot"]["problem"]) == (
+        1,
+        "it is not the state that its records lead to",
+    )
