@@ -103,7 +103,7 @@ def test_who_chose_a_run_gets_its_lease_and_nobody_else(teams: list[Team]) -> No
 
 
 def test_a_run_that_this_process_holds_is_not_chosen_when_its_lease_ends(teams: list[Team]) -> None:
-    """A stalled writer renews no lease: the worker chose its own run without end (`make simulate`, seed 93)."""
+    """A stalled writer renews no lease: the worker chose its run without end (`make simulate`, seed 93)."""
     waiting(teams[0], "a0", 9)
     ledger = store._take("a0", 0)
     over = timezone.now() - timedelta(seconds=1)
