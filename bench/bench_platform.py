@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bench import platform_crowd as crowds
 from bench import platform_recovery as recovering
 from bench import platform_stream as streams
 from bench.sizes import VARIABLE, sized
@@ -368,6 +369,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "sockets": streams.sockets,
     "bare": streams.bare,
     "cuts": streams.cuts,
+    "crowd": crowds.crowd,
     "recovery": recovering.recovery,
 }
 

@@ -21,6 +21,8 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.sizes import sized
@@ -51,9 +53,9 @@ def bare() -> dict[str, Any]:
 
 def cuts() -> dict[str, Any]:
     """CUT watchers, each cut off CUTS times while WHILE records come."""
-    cookies, ledger = _people(WHILE), _ledger()
-    with _serving("spakweb.work.operate.serve") as port:
-        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=WHILE))
+    cookies, ledger = people(WHILE), ledger_of_bench()
+    with serving() as web:
+        return asyncio.run(_cutting(web.port, cookies, ledger, clients=CUT, records=WHILE))
 
 
 Seen = Callable[[int, int], None]
@@ -63,13 +65,13 @@ Watcher = Callable[[int, str, int, Seen, asyncio.Semaphore, asyncio.Semaphore], 
 def _watched(
     watcher: Watcher, *, clients: int, records: int, pause_s: float, bare: bool = False
 ) -> dict[str, Any]:
-    cookies, ledger = _people(clients), _ledger()
-    with _serving("bench.platform_bare" if bare else "spakweb.work.operate.serve") as port:
+    cookies, ledger = people(clients), ledger_of_bench()
+    with serving(*(["bench.platform_bare"] if bare else [])) as web:
         told = _tell_group() if bare else lambda sent: None
-        return asyncio.run(_watching(watcher, port, cookies, clients, records, pause_s, ledger, told))
+        return asyncio.run(_watching(watcher, web.port, cookies, clients, records, pause_s, ledger, told))
 
 
-def _people(clients: int) -> list[str]:
+def people(clients: int) -> list[str]:
     """Sessions of members of the team, enough of them for so many streams."""
     from bench.bench_platform import team_of_bench
 
@@ -105,7 +107,7 @@ def _tell_group() -> Callable[[int], None]:
     return tell
 
 
-def _ledger() -> Any:
+def ledger_of_bench() -> Any:
     from spak.records import Record
     from spakweb.ground.teams.models import Team
     from spakweb.store.ledger.store import DatabaseLedgers
@@ -116,8 +118,25 @@ def _ledger() -> Any:
     return DatabaseLedgers(lambda key: Run(team=team, key=key, name=key)).create("watched", genesis)
 
 
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A web process, by its port and its id."""
+
+    port: int
+    pid: int
+
+    def cpu(self) -> float:
+        """The CPU seconds that it used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def held(self) -> int:
+        """The most bytes that it held."""
+        return 1024 * int(Path(f"/proc/{self.pid}/status").read_text().split("VmHWM:")[1].split()[0])
+
+
 @contextmanager
-def _serving(module: str) -> Iterator[int]:
+def serving(module: str = os.environ.get("SPAK_BENCH_SERVE", "spakweb.work.operate.serve")) -> Iterator[Web]:
     """A web part on a free port, as `manage.py up` starts the platform's."""
     listening = sockets_of_os.create_server(("127.0.0.1", 0), backlog=2048)
     reading, writing = os.pipe()
@@ -126,7 +145,7 @@ def _serving(module: str) -> Iterator[int]:
         pass_fds=(reading, listening.fileno()), stdout=sys.stderr,
     )  # fmt: skip
     try:
-        yield int(listening.getsockname()[1])
+        yield Web(int(listening.getsockname()[1]), server.pid)
     finally:
         os.close(writing)
         server.wait(20)
@@ -160,7 +179,7 @@ async def _watching(
         await asyncio.wait_for(ready.acquire(), 120)
     for number in range(records):
         await asyncio.sleep(pause_s)
-        await asyncio.to_thread(lambda seq: told(_commit(ledger, seq)), number)
+        await asyncio.to_thread(lambda seq: told(commit(ledger, seq)), number)
     ends = time.monotonic() + 20
     while sum(got) < clients * records and time.monotonic() < ends:
         await asyncio.sleep(0.1)
@@ -173,7 +192,7 @@ async def _watching(
     }  # fmt: skip
 
 
-def _commit(ledger: Any, number: int) -> int:
+def commit(ledger: Any, number: int) -> int:
     """The time stands in the record, just before its commit: what is measured has the commit in it."""
     from spak.records import Record
 
@@ -261,7 +280,7 @@ async def _cutting(port: int, cookies: list[str], ledger: Any, clients: int, rec
     tasks = [asyncio.create_task(watch(client)) for client in range(clients)]
     for number in range(records):
         await asyncio.sleep(0.15)
-        await asyncio.to_thread(_commit, ledger, number)
+        await asyncio.to_thread(commit, ledger, number)
     done, late = await asyncio.wait(tasks, timeout=120)
     for task in late:
         task.cancel()

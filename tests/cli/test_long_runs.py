@@ -154,3 +154,35 @@ def test_replay_finds_a_tally_that_its_records_do_not_lead_to(
         1,
         "it is not the state that its records lead to",
     )
+
+
+def test_a_fork_from_the_snapshot_is_the_one_from_all_records(
+    cli: Cli, waiting: Callable[[int], Path], read: Callable[[], list[int]]
+) -> None:
+    folder = waiting(LONG)
+    count = cli("show", folder.name, "--json").json["records"]
+    for at in (count, count - 1):
+        read()
+        quick = cli("fork", folder.name, "--at", str(at), "--json").json
+        assert [seq for seq in read() if 0 < seq < count - FEW] == []
+        kept = (folder / "snapshot").read_bytes()
+        snapshots.drop(folder)
+        slow = cli("fork", folder.name, "--at", str(at), "--json").json
+        (folder / "snapshot").write_bytes(kept)
+        assert (quick["state"], quick["summary_hash"]) == (slow["state"], slow["summary_hash"])
+        assert quick["run"] not in (slow["run"], folder.name)
+        shown = [cli("show", one["run"], "--json").json["registers"] for one in (quick, slow)]
+        assert shown[0] == shown[1]
+    assert cli("ledger", "verify", quick["run"]).code == 0
+    assert cli("replay", quick["run"], "--json").json["equal"] is True
+    answered = [cli("step", one["run"], "--answer", "on", "--json").json for one in (quick, slow)]
+    assert answered[0]["summary_hash"] == answered[1]["summary_hash"]
+    assert cli("replay", quick["run"], "--json").json["snapshot"]["problem"] == ""
+
+
+def test_a_fork_before_the_snapshot_or_beyond_the_end(cli: Cli, waiting: Callable[[int], Path]) -> None:
+    folder = waiting(SHORT)
+    made = cli("fork", folder.name, "--at", "4", "--json").json
+    assert made["records"] >= 4 and cli("replay", made["run"], "--json").json["equal"] is True
+    found = cli("fork", folder.name, "--at", "1000", "--json")
+    assert "run.fork" in found.out

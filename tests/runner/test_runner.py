@@ -13,7 +13,8 @@ from spak.kernel.replay import replay
 from spak.ledger.files import FileLedgers
 from spak.ledger.memory import MemoryLedgers
 from spak.ledger.verify import verify
-from spak.runner.fork import copied
+from spak.records import Authority, Kind, Record
+from spak.runner.fork import copied, from_snapshot
 from spak.runner.views.run_json import refusal
 
 ASKING = """
@@ -244,3 +245,15 @@ def test_a_closed_ledger_can_be_opened_by_another_store(tmp_path: Path) -> None:
     run.close()
     run.close()
     assert FileLedgers(tmp_path).runs() == ["run-1"]
+
+
+@pytest.mark.parametrize("kind", ["", Kind.APPROVAL, Kind.CONTROL])
+def test_records_at_which_a_fork_stops_are_not_carried_over(tmp_path: Path, kind: str) -> None:
+    run = start(tmp_path, ASKING)
+    run.advance("stepwise")
+    if kind:
+        run.tally.feed(Record(kind, Authority.PROPOSAL, {}))
+    run.keep_snapshot()
+    assert (from_snapshot(run.ledger, run.ledger.count) is None) is bool(kind)
+    assert from_snapshot(run.ledger, run.ledger.count - 1) is None
+    run.close()

@@ -370,11 +370,10 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     from spak.runner import fork as forking
 
     ledgers = FileLedgers(root)
-    reader = ledgers.reader(parent)
-    try:
+    reader = ledgers.viewer(parent)
+    copy = forking.from_snapshot(reader, at)
+    if copy is None:
         copy = forking.copied((record for record, _ in reader.read()), at)
-    finally:
-        reader.close()
     name = common.run_id()
     folder = root / name
     about = {**copy.genesis.body["host"], "in_place": ""}
@@ -400,7 +399,12 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         if copied is not None:
             copied.write(folder)
         host = placed(host, place, copied, chosen)
-        run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
+        body = forking.genesis_of(copy, name, parent, at, about)
+        if copy.carried is None:
+            run = Run.create(ledgers, name, body, host, place)
+        else:
+            lines = reader.lines(1, copy.carried.end)
+            run = forking.carry(ledgers, name, body, host, place, copy.carried, lines)
         try:
             run.adopt(copy.proposals)
             place.draw_on(run.ledger.blobs)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -34,9 +34,11 @@ from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder, open_file
 from spak.ledger.scan import START, TRACE, Scan, fsync_folder, offset_of, scan_file
 from spak.ports import Blobs
-from spak.records import Record, decode, place
+from spak.records import HASH_FIELD, Record, chain_hash, decode, place
 
 _CHUNK = 1 << 20
+CARRIED = 1000
+"""Lines that are carried over in one write."""
 
 
 class FileLedger:
@@ -75,15 +77,33 @@ class FileLedger:
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines from `start` up to the count of now, streamed."""
-        count, start = self.count, max(start, 0)
-        places = ((0, 0), (self._known.count, self._known.size), (count, self._size))
+        for line in self.lines(start, self.count):
+            yield decode(line), line
+
+    def lines(self, start: int, end: int) -> Iterator[bytes]:
+        """The exact lines from record `start` on, without `end`, streamed."""
+        start = max(start, 0)
+        places = ((0, 0), (self._known.count, self._known.size), (self.count, self._size))
         try:
             with self._path.open("rb") as file:
                 file.seek(offset_of(file, start, places))
-                for _, line in zip(range(start, count), read_lines(file), strict=False):
-                    yield decode(line), line
+                for _, line in zip(range(start, end), read_lines(file), strict=False):
+                    yield line
         except OSError as error:
             raise typed(error, "reading the ledger", self._path) from error
+
+    def carry(self, lines: Iterable[bytes]) -> None:
+        """Append lines of another run that follow its record of our last number, unchanged but for the chain;
+        durable after `flush`. Raises: as `append`."""
+        self._must_hold()
+        head, moved = self.head, list[bytes]()
+        for line in lines:
+            head = chain_hash(line, head)
+            moved.append(b'{"#":"' + head.encode() + line[HASH_FIELD - 2 :])
+            if len(moved) == CARRIED:
+                self._extend(moved, head)
+                moved = []
+        self._extend(moved, head)
 
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go; they come back with seq and hash and are durable after `flush`.
@@ -98,13 +118,7 @@ class FileLedger:
             head = record.hash
             placed.append(record)
             lines.append(line)
-        if placed:
-            data = b"".join(lines)
-            self._write(data)
-            self._hashing.update(data)
-            self._size += len(data)
-            self.count += len(placed)
-            self.head = head
+        self._extend(lines, head)
         return placed
 
     def flush(self) -> None:
@@ -174,6 +188,16 @@ class FileLedger:
     def _must_hold(self) -> None:
         if self._lease is None:
             raise no_lease()
+
+    def _extend(self, lines: Sequence[bytes], head: str) -> None:
+        """Write lines that follow; the last one has the hash `head`."""
+        if lines:
+            data = b"".join(lines)
+            self._write(data)
+            self._hashing.update(data)
+            self._size += len(data)
+            self.count += len(lines)
+            self.head = head
 
     def _write(self, data: bytes) -> None:
         view, done = memoryview(data), 0

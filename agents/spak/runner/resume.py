@@ -8,7 +8,7 @@ same for who only reads, and throws nothing away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -87,14 +87,9 @@ def new_history(rules: Rules) -> History:
 def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
     """Raises: LedgerError `ledger.snapshot_discarded`."""
     rules = Rules.of(next(iter(ledger.read()))[0].body)
-
-    def earlier() -> Iterator[Record]:
-        return takewhile(lambda record: record.seq < kept.count, (record for record, _ in ledger.read()))
-
     try:
         state, folds = unpack(kept.data, rules, kept.count, kept.head)
-        history = History.take_up(rules_of(rules.program), folds, earlier)
-        tally = Tally.take_up(folds["tally"])
+        history, tally = unfolded(rules, folds, ledger, kept.count)
     except (Unusable, KeyError, TypeError) as error:
         raise discarded(ledger.run, str(error)) from error
     found = Replay(rules, state, kept.count)
@@ -105,6 +100,15 @@ def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
     if found.difference is not None:
         raise discarded(ledger.run, f"record {found.difference.seq} does not follow from it")
     return TakenUp(found, history, tally, kept.count, None)
+
+
+def unfolded(rules: Rules, folds: Mapping[str, Any], ledger: Ledger, count: int) -> tuple[History, Tally]:
+    """What was kept `beside` the state after so many records of a ledger. Raises: KeyError, TypeError."""
+
+    def earlier() -> Iterator[Record]:
+        return takewhile(lambda record: record.seq < count, (record for record, _ in ledger.read()))
+
+    return History.take_up(rules_of(rules.program), folds, earlier), Tally.take_up(folds["tally"])
 
 
 class Comparison:

@@ -30,6 +30,9 @@ class Tally:
     """Whether anything checked the result (spak.runner.views.quality)."""
     evidence: dict[str, Any] = field(default_factory=dict)
     quality: Quality = field(default_factory=Quality)
+    stops: bool = False
+    """Whether a fork stops among its records: at an approval, which a person has to give again, or at what
+    somebody asked for from outside, which nothing awaits."""
     witnesses: bool = False
     """Whether it witnessed calls: how they ended grows with the run and is read again
     (spak.runner.views.witnessed)."""
@@ -47,6 +50,8 @@ class Tally:
         """Take the next record."""
         self.quality.feed(record)
         match record.kind:
+            case Kind.APPROVAL | Kind.CONTROL:
+                self.stops = True
             case Kind.PERMIT:
                 self.witnesses = self.witnesses or record.body.get("name") == WITNESSED
             case Kind.GENESIS:
