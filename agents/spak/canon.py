@@ -26,6 +26,8 @@ ZERO = "A" * 43
 _ORDERED = orjson.OPT_SORT_KEYS
 _DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _SIXTEEN = b"0" * 16
+_SHA256 = hashlib.sha256()
+"""Copied for each digest: that takes half as long as to make one."""
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -58,7 +60,9 @@ def loads(data: bytes | str) -> Any:
 
 def digest(data: bytes) -> str:
     """SHA-256 in base64url without padding: 43 characters."""
-    return b2a_base64(hashlib.sha256(data).digest()).translate(_URL_SAFE)[:43].decode()
+    hashing = _SHA256.copy()
+    hashing.update(data)
+    return b2a_base64(hashing.digest()).translate(_URL_SAFE)[:43].decode()
 
 
 def content_hash(value: Any) -> str:

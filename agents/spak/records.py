@@ -160,18 +160,18 @@ def decode(line: bytes) -> Record:
 
 def _wrong_member(record: Record) -> str:
     kind, authority, body, task, step, attempt, seq, at, side, chain = record
-    if type(seq) is not int or seq < 0:
-        return "seq"
-    if type(attempt) is not int or attempt < 0:
-        return "attempt"
-    if type(at) is not int:
-        return "at"
-    if type(body) is not dict:
-        return "body"
-    if type(side) is not dict:
-        return "side"
-    texts = {"kind": kind, "authority": authority, "task": task, "step": step, "#": chain}
-    for name, value in texts.items():
-        if type(value) is not str:
+    if (
+        type(kind) is type(authority) is type(task) is type(step) is type(chain) is str
+        and type(seq) is type(attempt) is type(at) is int
+        and type(body) is type(side) is dict
+        and seq >= 0
+        and attempt >= 0
+    ):
+        return ""
+    wanted = {"seq": (seq, int), "attempt": (attempt, int), "at": (at, int), "body": (body, dict)}
+    wanted |= {"side": (side, dict), "kind": (kind, str), "authority": (authority, str)}
+    wanted |= {"task": (task, str), "step": (step, str), "#": (chain, str)}
+    for name, (value, kind_of) in wanted.items():
+        if type(value) is not kind_of:
             return name
-    return ""
+    return "seq" if seq < 0 else "attempt"

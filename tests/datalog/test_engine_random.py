@@ -40,6 +40,26 @@ def test_rows_are_those_of_the_naive_evaluator_and_stay_so_when_facts_change(see
 
 
 @pytest.mark.parametrize("seed", range(40))
+def test_rows_stay_so_when_facts_come_and_go_one_by_one(seed: int) -> None:
+    rules, facts = random_program(seed)
+    session = load({"random.mg": text_of(rules)}).session(given(facts))
+    draw = random.Random(seed)
+    less: Facts = set()
+    more: Facts = set()
+    for turn in range(30):
+        if turn and draw.random() < 0.4:
+            less, more = more, less  # what was last done is taken back
+        else:
+            name = draw.choice([*EDB])
+            fact = (name, tuple(draw.choice(CONSTANTS) for _ in range(EDB[name])))
+            less, more = (set(), {fact} - facts) if draw.random() < 0.5 else ({fact} & facts, set())
+        facts = (facts - less) | more
+        session.update(given(less), given(more))
+        assert rows_of(session) == naive(rules, facts)
+    assert rows_of(session) == rows_of(session.policy.session(given(facts)))
+
+
+@pytest.mark.parametrize("seed", range(40))
 def test_tables_of_constants_change_no_row_and_no_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rules, facts = random_program(seed)
     plain = load({"random.mg": text_of(rules)}).session(given(facts))

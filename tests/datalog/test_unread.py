@@ -8,7 +8,7 @@ import pytest
 
 from policy_kit import EDB, IDB, given, random_program, text_of
 from spak.datalog import Name, load
-from spak.datalog.unread import renamed, unread
+from spak.datalog.unread import renamed, rises, unread
 from spak.datalog.values import Fact
 
 STATED = {"a", "b", "e", "k"}
@@ -88,3 +88,32 @@ def _with_texts(fact: Fact, columns: dict, mark: str) -> Fact:  # type: ignore[t
     name, args = fact
     places = columns.get((name, len(args)), ())
     return name, tuple(f"{mark} {value}" if at in places else value for at, value in enumerate(args))
+
+
+RISING = {
+    "more than a constant": ("goal() :- n(_, N), N > 3.", True),
+    "at least another column": ("goal(X) :- n(X, N), m(X, M), M <= N.", True),
+    "with something added": ("goal(X) :- n(X, N), m(X, M), 9 < fn:plus(N, M).", True),
+    "not at all": ("goal(X) :- n(X, _).", True),
+    "in two rules": ("goal(/a) :- n(_, N), N > 3.\ngoal(/b) :- n(_, N), N >= 9.", True),
+    "less than a constant": ("goal() :- n(_, N), N < 3.", False),
+    "at most another column": ("goal(X) :- n(X, N), m(X, M), M >= N.", False),
+    "on both sides": ("goal() :- n(_, N), N < fn:plus(N, 1).", False),
+    "twice in a sum": ("goal() :- n(_, N), 9 < fn:plus(N, N).", False),
+    "taken away": ("goal() :- n(_, N), 9 < fn:minus(0, N).", False),
+    "another value": ("goal() :- n(_, N), N != 3.", False),
+    "one value": ("goal() :- n(_, 3).", False),
+    "a join": ("goal(X) :- n(X, N), m(_, N).", False),
+    "two rows of it": ("goal() :- n(/a, N), n(/b, M), N > M.", False),
+    "a negation": ("goal(X) :- m(X, _), !n(X, 3).", False),
+    "in the head": ("goal(N) :- n(_, N), N > 3.", False),
+    "a grouping": ("goal(N) :- n(_, _) |> do fn:group_by(), let N = fn:count().", False),
+    "derived": ("n(X, 4) :- m(X, _).\ngoal() :- n(_, N), N > 3.", False),
+}
+
+
+@pytest.mark.parametrize("name", RISING)
+def test_which_columns_are_only_asked_for_more(name: str) -> None:
+    text, expected = RISING[name]
+    declared = "Decl n(X, Y) bound [/name, /number].\nDecl m(X, Y) bound [/name, /number].\n"
+    assert rises(load({"t.mg": declared + text}), ("n", 2), 1) is expected

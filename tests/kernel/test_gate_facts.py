@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -54,6 +55,43 @@ def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
         assert isinstance(judged, Judged)
         found.append(judged.allow)
     assert found == [True, True, False, True]
+
+
+AMOUNTS = {
+    "more than a limit": "forbidden(A) :- tool(A, _), spent(W, N), allowance(W, M), M < N.",
+    "more than a limit, with something": (
+        "forbidden(A) :- tool(A, _), spent(/steps, N), allowance(/steps, M), fn:plus(1, N) > M."
+    ),
+    "more than of another": "forbidden(A) :- tool(A, _), spent(/steps, N), spent(/tokens, M), M < N.",
+    "one amount": "forbidden(A) :- tool(A, _), spent(/steps, 20).",
+    "less than a limit": "forbidden(A) :- tool(A, _), spent(/steps, N), N < 20.",
+    "more, in what another rule denies": (
+        "late(W) :- spent(W, N), N >= 50.\nforbidden(A) :- tool(A, _), !late(/steps)."
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+def test_a_kept_session_says_the_same_of_any_amounts(name: str) -> None:
+    law = compiled(under(f"permitted(A) :- tool(A, /look).\n{AMOUNTS[name]}"), "", {})
+    gate, draw, found = Gate(law), random.Random(name), []
+    run = tuple(("allowance", (Name(f"/{what}"), most)) for what, most in (("steps", 60), ("tokens", 3_000)))
+    spent = {"steps": 0, "tokens": 10}
+    for turn in range(200):
+        spent["steps"] += draw.randrange(4)
+        spent["tokens"] += draw.randrange(40)
+        if turn % 40 == 39:
+            spent = {what: draw.randrange(100) for what in spent}
+        moving = tuple(("spent", (Name(f"/{what}"), amount)) for what, amount in spent.items())
+        proposed = ProposedAction("tool", "look", {}, run, moving)
+        kept, fresh_one = gate.judge(proposed, {}), Gate(law).judge(proposed, {})
+        assert isinstance(kept, Judged)
+        assert isinstance(fresh_one, Judged)
+        assert (kept.allow, kept.code, kept.reason) == (fresh_one.allow, fresh_one.code, fresh_one.reason)
+        if turn % 7 == 0:
+            assert gate.text(kept) == Gate(law).text(fresh_one)
+        found.append(kept.allow)
+    assert {*found} == {True, False}
 
 
 def test_money_is_told_in_micro_dollars_rounded_up() -> None:

@@ -116,9 +116,23 @@ MUTANTS = [
     Mutant(
         "a kept session is not told what was spent",
         "kernel/gate.py",
-        "        if held.moving != moving:",
-        "        if False:",
+        "        held.spend(moving, bool(self.folds))\n",
+        "",
         "tests/kernel/test_gate_facts.py::test_the_same_action_is_judged_by_what_is_spent_now",
+    ),
+    Mutant(
+        "what follows from more than is spent is passed over",
+        "policy/held.py",
+        "if all(self._idle[place] or",
+        "if True or all(self._idle[place] or",
+        "tests/kernel/test_gate_facts.py::test_a_kept_session_says_the_same_of_any_amounts",
+    ),
+    Mutant(
+        "a law that asks for less is taken for one that asks for more",
+        "datalog/unread.py",
+        'LARGER = {"<": 1, "<=": 1, ">": 0, ">=": 0}',
+        'LARGER = {"<": 0, "<=": 0, ">": 0, ">=": 0}',
+        "tests/datalog/test_unread.py::test_which_columns_are_only_asked_for_more",
     ),
     Mutant(
         "the session of the last decision serves any other",
@@ -129,9 +143,9 @@ MUTANTS = [
     ),
     Mutant(
         "a budget that was told once is told no more",
-        "kernel/gate.py",
-        "if old is not new and old != new]",
-        "if old[1][0] != new[1][0]]",
+        "policy/held.py",
+        "strict=True) if old != new]",
+        "strict=True) if old[1][0] != new[1][0]]",
         "tests/kernel/test_gate_facts.py::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(

@@ -9,8 +9,10 @@ and in them only what the change can touch:
 2. these rows are taken out, and those that still have a derivation (`check`) come back;
 3. `emit` adds what the new rows (or those that went, under a negation) allow, round by round.
 
-A component with a grouping is evaluated anew instead. Rows are counted and every step of every join is
-counted: a limit ends the evaluation in the middle of a join.
+A component with a grouping is evaluated anew instead. Two memories make most changes cheaper: a change that
+takes the last one back undoes it row by row, and rows that led to nothing when they came (a counter within
+its bounds) lead to nothing when they go. Rows are counted and every step of every join is counted: a limit
+ends the evaluation in the middle of a join.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ from spak.datalog.values import Row, size_of
 
 Rows = dict[Row, None]
 Change = dict[Key, Rows]
-Changes = list[tuple[Key, Relation, list[Row]]]
+Asserted = Mapping[Key, list[Row]]
+Reads = dict[tuple[str, Key], list[tuple[int, int]]]
+"""The rules of a component, and the items of them, that read a predicate: as `row` or as `neg`."""
+
+KEPT = 4096
+"""Rows of the last change that are remembered, for when it is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +60,30 @@ class Rules:
         self.components = strata
         self.place: dict[Key, int] = {key: at for at, part in enumerate(strata) for key in part.keys}
         self.readers: dict[Key, list[tuple[int, int]]] = {}
-        self.reading: dict[tuple[int, str, Key], list[tuple[int, int]]] = {}
-        """Readers of a predicate, by the component that their heads are in, and `row` or `neg`."""
+        self.derived = frozenset(key for part in strata if part.rules for key in part.keys)
+        self.reads: list[Reads] = [{} for _ in strata]
         for rule, body in enumerate(bodies):
+            reads = self.reads[self.place[body.head.key]]
             for at, item in enumerate(body.items):
                 if item.kind in ("row", "neg"):
                     self.readers.setdefault(item.key, []).append((rule, at))
-                    above = (self.place[body.head.key], item.kind, item.key)
-                    self.reading.setdefault(above, []).append((rule, at))
+                    reads.setdefault((item.kind, item.key), []).append((rule, at))
         self.above: dict[Key, tuple[int, ...]] = {
             key: tuple(sorted({self.place[bodies[rule].head.key] for rule, _ in readers}))
             for key, readers in self.readers.items()
         }
-        self.plain: dict[Key, tuple[tuple[int, int], ...]] = {
-            key: tuple(self.readers.get(key, ()))
-            for key in {*self.readers, *self.place}
-            if self._is_plain(key)
-        }
-        """Predicates that no rule derives and no grouping or negation reads, with their readers."""
+        self.plain = frozenset(
+            key
+            for key, readers in self.readers.items()
+            if key not in self.derived
+            and all(
+                bodies[rule].items[at].kind == "row" and not strata[self.place[bodies[rule].head.key]].grouped
+                for rule, at in readers
+            )
+        )
+        """Predicates that no rule derives, and that no grouping or negation reads."""
         self._codes: dict[tuple[int, str, int], Code] = {}
         self.builds = [_builds(body) for body in bodies]
-
-    def _is_plain(self, key: Key) -> bool:
-        derived = key in self.place and bool(self.components[self.place[key]].rules)
-        return not derived and all(
-            self.bodies[rule].items[at].kind == "row"
-            and not self.components[self.place[self.bodies[rule].head.key]].grouped
-            for rule, at in self.readers.get(key, ())
-        )
 
     def code(self, rule: int, way: str, start: int) -> Code:
         """The code of a rule's body that starts with the item `start`, written when it is first needed."""
@@ -104,6 +107,10 @@ class Evaluation:
         self.relations: dict[Key, Relation] = {}
         self.count = 0
         self.steps = 0
+        self.idle: dict[Key, Rows] = {}
+        """Rows without which the same follows: when they go, nothing has to be derived anew."""
+        self._last: tuple[Asserted, Asserted, Change, Change] | None = None
+        """The last change, and the rows that went and came with it."""
         self._linked: dict[tuple[int, str, int], Callable[..., int]] = {}
 
     def relation(self, key: Key) -> Relation:
@@ -115,7 +122,7 @@ class Evaluation:
 
     def rebuild(self) -> None:
         """Everything from what is asserted."""
-        self.count, self.steps = 0, self.limits.steps
+        self.count, self.steps, self._last, self.idle = 0, self.limits.steps, None, {}
         for relation in self.relations.values():
             relation.clear()
         for key in sorted(self.relations):
@@ -124,12 +131,34 @@ class Evaluation:
         for part in self.rules.components:
             self._evaluate(part)
 
-    def apply(self, removed: Mapping[Key, Iterable[Row]], added: Mapping[Key, Iterable[Row]]) -> None:
+    def apply(self, removed: Asserted, added: Asserted) -> None:
         """Bring all up to date after `base` has changed by these rows."""
+        last, self._last = self._last, None
         self.steps = self.limits.steps
-        if self._leads_to_nothing(removed, added):
-            return
-        self.steps = self.limits.steps
+        if last is not None and last[0] == added and last[1] == removed:
+            new, gone = last[2:]
+            self._back(gone, new)
+        else:
+            gone, new = self._applied(removed, added)
+        if sum(map(len, gone.values())) + sum(map(len, new.values())) <= KEPT:
+            self._last = removed, added, gone, new
+
+    def _back(self, gone: Change, new: Change) -> None:
+        """Undo the last change, row by row: nothing has to be derived for that."""
+        for key, rows in gone.items():
+            relation = self.relations[key]
+            for row in rows:
+                relation.remove(row)
+            self.count -= len(rows)
+        for key, rows in new.items():
+            relation = self.relations[key]
+            for row in rows:
+                relation.add(row)
+            self.count += len(rows)
+
+    def _applied(self, removed: Asserted, added: Asserted) -> tuple[Change, Change]:
+        """Derive what the change leads to; gives the rows that went and came, of every predicate."""
+        rules = self.rules
         gone: Change = {}
         new: Change = {}
         waiting: list[int] = []
@@ -141,57 +170,39 @@ class Evaluation:
                     queued.add(place)
                     heapq.heappush(waiting, place)
 
-        for key in {*removed, *added}:
-            if key in self.rules.place:
-                queue((self.rules.place[key],))
+        dropped: Change = {}
+        for key in {**removed, **added}:
+            if key in rules.derived:
+                queue((rules.place[key],))
             else:
-                self._state(key, removed, added, gone, new)
+                went, came = self._state(key, removed.get(key, ()), added.get(key, ()))
+                if went and key in self.idle:
+                    idle = self.idle[key]
+                    dropped[key] = {row: None for row in went if idle.pop(row, 0) is None}
+                    went = {row: None for row in went if row not in dropped[key]}
+                if went:
+                    gone[key] = went
+                if came:
+                    new[key] = came
+                if went or came:
+                    queue(rules.above.get(key, ()))
+        quiet = True
         while waiting:
-            part = self.rules.components[heapq.heappop(waiting)]
-            before = set(gone) | set(new)
-            self._change(part, removed, added, gone, new)
-            for key in part.keys:
-                if key in gone or key in new:
-                    assert key not in before
-                    queue(self.rules.above.get(key, ()))
-
-    def _leads_to_nothing(
-        self, removed: Mapping[Key, Iterable[Row]], added: Mapping[Key, Iterable[Row]]
-    ) -> bool:
-        """Make the change where no derivation rests on what goes and none follows from what comes; else leave
-        all as it is. A counter that moves within its bounds is such a change, and most changes are."""
-        if any(key not in self.rules.plain for key in (*removed, *added)):
-            return False
-        gone, new = [], []
-        for key, listed in removed.items():
-            relation = self.relation(key)
-            rows = [row for row in listed if row in relation.rows and not relation.is_given(row)]
-            gone.append((key, relation, rows))
-        for key, listed in added.items():
-            relation = self.relation(key)
-            new.append((key, relation, [row for row in listed if row not in relation.rows]))
-        if self.count + sum(len(rows) for _, _, rows in new) > self.limits.facts:
-            return False
-        _put(new)
-        if not self._touches(gone, "drop"):
-            _take(gone)
-            if not self._touches(new, "emit"):
-                self.count += sum(len(rows) for _, _, rows in new) - sum(len(rows) for _, _, rows in gone)
-                return True
-            _put(gone)
-        _take(new)
-        return False
-
-    def _touches(self, changes: Changes, way: str) -> bool:
-        """Whether a rule finds something in these rows, or fails at them."""
-        try:
-            for key, _, rows in changes:
-                for rule, at in self.rules.plain[key] if rows else ():
-                    if self.run(rule, way, at, rows):
-                        return True
-        except (PolicyError, PolicyLimit):
-            return True
-        return False
+            place = heapq.heappop(waiting)
+            changed = self._change(place, removed, added, gone, new)
+            if changed is not None:
+                quiet = False
+                for key in changed:
+                    queue(rules.above.get(key, ()))
+        if not quiet:
+            self.idle.clear()
+        else:
+            for key, rows in new.items():
+                if key in rules.plain:
+                    self.idle.setdefault(key, {}).update(rows)
+        for key, rows in dropped.items():
+            gone.setdefault(key, {}).update(rows)
+        return gone, new
 
     # ---- one component --------------------------------------------------------------------------------
 
@@ -229,21 +240,14 @@ class Evaluation:
             fresh = following
 
     def _change(
-        self,
-        part: Component,
-        removed: Mapping[Key, Iterable[Row]],
-        added: Mapping[Key, Iterable[Row]],
-        gone: Change,
-        new: Change,
-    ) -> None:
+        self, place: int, removed: Asserted, added: Asserted, gone: Change, new: Change
+    ) -> list[Key] | None:
+        """One component with rules; gives the predicates that changed, None where no row was in doubt."""
+        part = self.rules.components[place]
         if part.grouped:
-            self._rederive(part, gone, new)
-            return
-        if not part.rules:
-            for key in part.keys:
-                self._state(key, removed, added, gone, new)
-            return
-        lost = self._lost(part, removed, gone, new)
+            return self._rederive(part, gone, new)
+        reads = self.rules.reads[place]
+        lost = self._lost(part, reads, removed, gone, new)
         for key, rows in lost.items():
             relation = self.relation(key)
             for row in rows:
@@ -251,38 +255,51 @@ class Evaluation:
             self.count -= len(rows)
         fresh = self._recovered(part, lost) if lost else {}
         for key in part.keys:
-            relation = self.relation(key)
-            for row in added.get(key, ()):
-                if row not in relation.rows:
-                    self._insert(relation, row)
-                    fresh.setdefault(key, {})[row] = None
+            if key in added:
+                relation = self.relation(key)
+                for row in added[key]:
+                    if row not in relation.rows:
+                        self._insert(relation, row)
+                        fresh.setdefault(key, {})[row] = None
         for changes, kind in ((new, "row"), (gone, "neg")):
-            for rule, at, rows in self._touched(part, changes, kind):
-                self._add(rule, self.run(rule, "emit", at, rows), fresh)
+            for key, rows in changes.items():
+                for rule, at in reads.get((kind, key), ()):
+                    self._add(rule, self.run(rule, "emit", at, rows), fresh)
         if not lost and not fresh:
-            return
-        every: Change = {key: dict(rows) for key, rows in fresh.items()}
+            return None
+        every: Change = fresh
         if part.recursive:
+            every = {key: dict(rows) for key, rows in fresh.items()}
             self._rounds(part, fresh, every)
+        changed = []
         for key in part.keys:
             came, went = every.get(key, {}), lost.get(key, {})
             rows = self.relation(key).rows
-            if any(row not in rows for row in went):
-                gone[key] = {row: None for row in went if row not in rows}
-            if any(row not in went for row in came):
-                new[key] = {row: None for row in came if row not in went}
+            left = {row: None for row in went if row not in rows}
+            more = {row: None for row in came if row not in went}
+            if left:
+                gone[key] = left
+            if more:
+                new[key] = more
+            if left or more:
+                changed.append(key)
+        return changed
 
-    def _lost(
-        self, part: Component, removed: Mapping[Key, Iterable[Row]], gone: Change, new: Change
-    ) -> Change:
+    def _lost(self, part: Component, reads: Reads, removed: Asserted, gone: Change, new: Change) -> Change:
         """Rows of this component that may have lost a derivation."""
         lost: Change = {}
         for key in part.keys:
-            relation = self.relation(key)
-            for row in removed.get(key, ()):
-                if row in relation.rows and not relation.is_given(row):
-                    lost.setdefault(key, {})[row] = None
-        touched = [*self._touched(part, gone, "row"), *self._touched(part, new, "neg")]
+            if key in removed:
+                relation = self.relation(key)
+                for row in removed[key]:
+                    if row in relation.rows and not relation.is_given(row):
+                        lost.setdefault(key, {})[row] = None
+        touched = [
+            (rule, at, rows)
+            for changes, kind in ((gone, "row"), (new, "neg"))
+            for key, rows in changes.items()
+            for rule, at in reads.get((kind, key), ())
+        ]
         if not lost and not touched:
             return lost
         frontier: Change = {key: dict(rows) for key, rows in lost.items()}
@@ -335,16 +352,7 @@ class Evaluation:
                     fresh.setdefault(key, {})[row] = None
         return fresh
 
-    def _touched(self, part: Component, changes: Change, kind: str) -> list[tuple[int, int, Rows]]:
-        place = self.rules.place[part.keys[0]]
-        return [
-            (rule, at, rows)
-            for key, rows in changes.items()
-            if rows and key not in part.keys
-            for rule, at in self.rules.reading.get((place, kind, key), ())
-        ]
-
-    def _rederive(self, part: Component, gone: Change, new: Change) -> None:
+    def _rederive(self, part: Component, gone: Change, new: Change) -> list[Key]:
         before = {key: dict(self.relation(key).rows) for key in part.keys}
         for key in part.keys:
             self.count -= len(before[key])
@@ -358,6 +366,7 @@ class Evaluation:
                 new[key] = came
             if went:
                 gone[key] = went
+        return [key for key in part.keys if key in new or key in gone]
 
     # ---- rows -----------------------------------------------------------------------------------------
 
@@ -368,27 +377,17 @@ class Evaluation:
                 if row not in relation.rows:
                     self._insert(relation, row)
 
-    def _state(
-        self,
-        key: Key,
-        removed: Mapping[Key, Iterable[Row]],
-        added: Mapping[Key, Iterable[Row]],
-        gone: Change,
-        new: Change,
-    ) -> None:
-        """Rows of a predicate that no rule derives."""
+    def _state(self, key: Key, removed: Iterable[Row], added: Iterable[Row]) -> tuple[Rows, Rows]:
+        """Rows of a predicate that no rule derives: those that went and that came."""
         relation = self.relation(key)
-        went = [row for row in removed.get(key, ()) if row in relation.rows and not relation.is_given(row)]
+        went = {row: None for row in removed if row in relation.rows and not relation.is_given(row)}
         for row in went:
             relation.remove(row)
         self.count -= len(went)
-        came = [row for row in added.get(key, ()) if row not in relation.rows]
+        came = {row: None for row in added if row not in relation.rows}
         for row in came:
             self._insert(relation, row)
-        if went:
-            gone[key] = dict.fromkeys(went)
-        if came:
-            new[key] = dict.fromkeys(came)
+        return went, came
 
     def _insert(self, relation: Relation, row: Row) -> None:
         self.count += 1
@@ -425,15 +424,3 @@ class Evaluation:
         out: Rows = {}
         self.steps = linked(delta, out, self.steps, self.limits.facts - self.count)
         return out
-
-
-def _put(changes: Changes) -> None:
-    for _, relation, rows in changes:
-        for row in rows:
-            relation.add(row)
-
-
-def _take(changes: Changes) -> None:
-    for _, relation, rows in changes:
-        for row in rows:
-            relation.remove(row)

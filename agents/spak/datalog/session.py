@@ -124,10 +124,13 @@ class Policy:
     def plain(self) -> dict[Key, tuple[str, ...]]:
         """The kinds of the columns of predicates whose facts need no other check."""
         found = {}
-        for key, decl in self.decls.items():
-            if len(decl.bounds) == 1 and not (decl.temporal or key in self.externals or key in self.closures):
+        for key in self.predicates - self.closures - self.externals.keys():
+            decl = self.decls.get(key)
+            if decl is None or not (decl.bounds or decl.temporal):
+                found[key] = ("any",) * key[1]
+            elif len(decl.bounds) == 1 and not decl.temporal:
                 kinds = tuple(bound.kind if not bound.args else "" for bound in decl.bounds[0])
-                if all(kind in ("name", "string", "number") for kind in kinds):
+                if all(kind in ("any", "name", "string", "number") for kind in kinds):
                     found[key] = kinds
         return found
 
@@ -350,6 +353,11 @@ class Session:
         relation = self.evaluation.relations.get((pred, len(args)))
         return relation is not None and tuple(encode(arg) for arg in args) in relation.rows
 
+    def idle(self, fact: Fact) -> bool:
+        """True for an asserted fact, of those that no rule derives, from which nothing followed since."""
+        pred, args = fact
+        return tuple([encode(arg) for arg in args]) in self.evaluation.idle.get((pred, len(args)), ())
+
     def facts(self) -> list[tuple[Key, Row]]:
         """What was asserted, in the order of values."""
         found = [(key, row) for key, relation in self.evaluation.relations.items() for row in relation.base]
@@ -422,15 +430,17 @@ class Session:
 
 
 def _is_plain(row: Row, kinds: tuple[str, ...], most: int) -> bool:
-    """Whether the values are of these kinds, and far from as large as `most` bytes in all."""
+    """Whether the values are texts and numbers of these kinds, and far from as large as `most` bytes."""
     room = most - 8
     for value, kind in zip(row, kinds, strict=True):
         if type(value) is str:
             room -= len(value)
-            if ("string" if value[0] == '"' else "name") != kind:
+            if kind != "any" and kind != ("string" if value[0] == '"' else "name"):
+                return False
+        elif type(value) is int:
+            room -= 8
+            if kind != "any" and kind != "number":
                 return False
         else:
-            room -= 8
-            if type(value) is not int or kind != "number":
-                return False
+            return False
     return room >= 0

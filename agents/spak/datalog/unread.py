@@ -17,13 +17,15 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from spak.datalog.externals import TRUE
-from spak.datalog.plan import Body, Key, variables
+from spak.datalog.plan import Body, Item, Key, names_of, variables
 from spak.datalog.session import Policy
-from spak.datalog.syntax import Decl, Var, Wild
+from spak.datalog.syntax import Apply, Decl, Term, Var, Wild
 from spak.datalog.values import MAX_INT, MIN_INT, Fact
 
 Columns = Mapping[Key, tuple[int, ...]]
 PLAIN = ("any", "string", "number")
+LARGER = {"<": 1, "<=": 1, ">": 0, ">=": 0}
+"""The side of a comparison that is the larger one."""
 LONGEST = 4096
 """Characters of a text that may stand for another: far below any limit of a row's size."""
 
@@ -68,6 +70,43 @@ def reads(policy: Policy, goals: Iterable[str]) -> set[Key]:
         found |= more
         queue += more
     return found
+
+
+def rises(policy: Policy, key: Key, column: int) -> bool:
+    """Whether rules ask of this column only if its value is more than another: what follows from a fact then
+    follows from one with a larger value there. No rule derives the predicate, reads two rows of it, or reads
+    it in a negation or a grouping."""
+    rules = policy.compiled
+    if key not in rules.plain:
+        return False
+    bodies = [rules.bodies[rule] for rule, _ in rules.readers[key]]
+    return len({*map(id, bodies)}) == len(bodies) and all(
+        _asks_for_more(body, item.args[column], item)
+        for body in bodies
+        for item in body.items
+        if item.kind == "row" and item.key == key
+    )
+
+
+def _asks_for_more(body: Body, arg: Term, row: Item) -> bool:
+    """Whether the rule reads a column of this row only on the larger side of comparisons."""
+    if isinstance(arg, Wild):
+        return True
+    if not isinstance(arg, Var) or arg.name in {name for part in body.head.args for name in variables(part)}:
+        return False
+    times = Counter(name for part in row.args for name in variables(part))
+    others = [item for item in body.items if item is not row and arg.name in names_of(item)]
+    return times[arg.name] == 1 and all(_is_more(item, arg.name) for item in others)
+
+
+def _is_more(item: Item, name: str) -> bool:
+    """Whether a comparison holds for every larger value of the variable where it holds for one."""
+    if item.kind != "compare" or item.name not in LARGER:
+        return False
+    more, less = item.args[LARGER[item.name]], item.args[1 - LARGER[item.name]]
+    terms = more.args if isinstance(more, Apply) and more.function == "fn:plus" else (more,)
+    found = [term for term in terms if name in variables(term)]
+    return name not in variables(less) and len(found) == 1 and isinstance(found[0], Var)
 
 
 def renamed(facts: Iterable[Fact], columns: Columns) -> tuple[Fact, ...]:

@@ -72,10 +72,10 @@ def encode(value: Any, depth: int = 0) -> Inner:
     if kind is str:
         return '"' + (value if value.isascii() else _whole(value))
     if kind is Name:
-        _whole(value.text)
-        if len(value.text) < 2 or value.text[0] != "/":
-            raise PolicyError("policy.type", f"{value.text!r} is no name: a name begins with a slash")
-        return value.text
+        text = value.text if value.text.isascii() else _whole(value.text)
+        if len(text) < 2 or text[0] != "/":
+            raise PolicyError("policy.type", f"{text!r} is no name: a name begins with a slash")
+        return text
     if kind is int:
         if not MIN_INT <= value <= MAX_INT:
             raise PolicyError("policy.type", "a number beyond 64 bits", "give it as a string")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -24,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon, exclusive
 from spak.datalog import Policy, Session
 from spak.datalog.externals import Request
-from spak.datalog.unread import reads, renamed, unread
+from spak.datalog.unread import reads, renamed, rises, unread
 from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
 from spak.kept import by_size
@@ -33,6 +32,7 @@ from spak.lang.catalog import Catalog
 from spak.policy import approval, denials
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts, is_built
+from spak.policy.held import Held
 from spak.policy.history import state as past
 from spak.policy.history.deciding import answers, fed, feeding, folds_of
 from spak.policy.history.deciding import past as remembered
@@ -138,9 +138,11 @@ class Gate:
         """The same of a move that the law derives."""
         self._unread = unread(policy, [("permitted", 1), ("forbidden", 1)], STATED)
         """Columns of facts whose values decide nothing: actions that differ there alone share a session."""
+        self._rising = not self.folds and rises(policy, MOVING, 1)
+        """Whether the law only asks if more than something is spent."""
         self._steady = MOVING not in reads(policy, ("permitted",))
-        self._sessions: OrderedDict[Any, _Held] = OrderedDict()
-        self._newest: tuple[Any, _Held] | None = None
+        self._sessions: OrderedDict[Any, Held] = OrderedDict()
+        self._newest: tuple[Any, Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
         self._briefs: OrderedDict[bytes, About] = OrderedDict()
@@ -290,17 +292,21 @@ class Gate:
             moving = (*moving, *past.rows(self.folds, proposed.history))
         held = self._held(key, known, moving)
         session = held.session
-        if not seen.answer(session, self._past(proposed.history)):
+        same = held.allowed_at == session.version and not self.folds
+        if not same and not seen.answer(session, self._past(proposed.history)):
             return seen.questions()
         held.past = proposed.history
         if self._newest is None or self._newest[1] is not held:
             _keep(self._sessions, key, held)
             self._newest = key, held
         rows = fed(self.folds, session) if self.folds else ()
-        judged = Judged(False, "", "", known, moving, seen.facts, proposed.history, rows, key)
+        judged = Judged(same, "", "", known, moving, seen.facts, proposed.history, rows, key)
+        if same:
+            return judged
         if session.holds("forbidden", ACTION):
             code = denials.code_of(session)
         elif session.holds("permitted", ACTION):
+            held.allowed_at = session.version
             return judged._replace(allow=True)
         else:
             code = "policy.denied"
@@ -326,7 +332,7 @@ class Gate:
         alike = self._unread and all(fact[0] in STATED for fact in facts)
         return renamed(facts, self._unread) if alike else facts
 
-    def _held(self, key: Any, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held:
+    def _held(self, key: Any, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> Held:
         """A session of these facts, without answers about the past; or of those of another action that differ
         in values that decide nothing."""
         if self._newest is not None and self._newest[0] == key:
@@ -335,29 +341,19 @@ class Gate:
             found = self._sessions.pop(key, None) or self._near(known, moving)
             self._newest = None
             if found is None:
-                return _Held(self.policy.session((*known, *moving)), known, moving)
+                return Held(self.policy.session((*known, *moving)), known, moving, self._rising)
             held = found
         if self.folds:
             held.past = None
             held.session.forget({fold.key for fold in self.folds.values()})
-        if held.moving != moving:
-            before, now = held.moving, moving
-            if len(before) == len(now) and not self.folds:  # the same budgets, in the same order
-                both = zip(before, now, strict=True)
-                pairs = [(old, new) for old, new in both if old is not new and old != new]
-                held.session.update([old for old, _ in pairs], [new for _, new in pairs])
-            else:
-                held.session.update(
-                    [fact for fact in before if fact not in now], [fact for fact in now if fact not in before]
-                )
-            held.moving = moving
+        held.spend(moving, bool(self.folds))
         return held
 
     def _past(self, history: History) -> Callable[[Request], list[tuple[Value, ...]] | None] | None:
         """Who answers questions about folds."""
         return partial(answers, self.folds, history) if self.folds else None
 
-    def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
+    def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> Held | None:
         """The session of the last decision, told what is different now; None when little is the same.
 
         Sessions that were told answers of external predicates stay as they are.
@@ -395,7 +391,7 @@ class Gate:
     def _session(self, judged: Judged) -> Session:
         held = self._sessions.get(judged.key)
         if held is not None and (not self.folds or held.past is judged.history):
-            same = held.known == judged.facts and held.moving == judged.moving
+            same = held.known == judged.facts and (not self.folds or held.moving == judged.moving)
             if same or not (self.folds or held.session.answers()):
                 held.become(judged.facts, judged.moving)
                 return held.session
@@ -426,29 +422,6 @@ class Gate:
                 recalled = [item.to_json() for item in remembered(self.folds, judged.history, session)]
                 return found.to_json() | ({"past": recalled} if recalled else {})
         return denied(judged.code, judged.reason).to_json()
-
-
-@dataclass(slots=True)
-class _Held:
-    session: Session
-    known: tuple[Fact, ...]
-    moving: tuple[Fact, ...]
-    past: History | None = None
-    """The one that its answers about the past are from."""
-
-    def change(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> tuple[list[Fact], list[Fact]]:
-        """What these facts lack of the session's, and what they have more."""
-        before, now = {*self.known, *self.moving}, {*known, *moving}
-        less = [fact for fact in (*self.known, *self.moving) if fact not in now]
-        return less, [fact for fact in (*known, *moving) if fact not in before]
-
-    def become(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> None:
-        """Hold exactly these facts. Raises: PolicyError, PolicyLimit."""
-        if self.known is not known or self.moving is not moving:
-            less, more = self.change(known, moving)
-            if less or more:
-                self.session.update(less, more)
-            self.known, self.moving = known, moving
 
 
 def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:

@@ -21,10 +21,11 @@ from spak.kernel.budget import extend
 from spak.kernel.gate import EVENT, Judged, ProposedAction, approval_facts, facts_of, uses_of
 from spak.kernel.memory import Memory, length
 from spak.kernel.observed import Facts, Malformed, Observed, merged
-from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, Rules, every_ref, refs
+from spak.kernel.rules import MAX_FILLED, UNKNOWN_SIZE, Filling, Rules, every_ref, refs
 from spak.kernel.situation import moving, situation
 from spak.kernel.state import PUT_OFF, Counter, Effect, EffectClass, LastTool, State
 from spak.kernel.turn import EnterStep, Misfit, Move, Turn
+from spak.lang.catalog import ToolEntry
 from spak.policy import approval
 from spak.policy.facts import ACTION, is_reference
 from spak.policy.history import state as past
@@ -72,7 +73,7 @@ def enter_task(turn: Turn, name: str) -> Move:
         turn.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
         return None
     if isinstance(task.goal, Template):
-        if _too_long(turn, task.goal):
+        if _too_long(turn, every_ref(task.goal)):
             return None
         try:
             turn.executive(goal=render.render(task.goal, turn.rules, turn.state))
@@ -91,12 +92,16 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
     if spent:
         turn.refuse(*spent)
         return None
-    if _too_long(turn, step.args, task.success, task.invariant):
+    filling = turn.rules.filling(task, step)
+    if _too_long(turn, filling.paths):
         return None
     try:
         match step.kind:
             case "tool":
-                return enter_tool(turn, task, step, step.name, turn.arguments(step), NOTHING)
+                args = turn.arguments(step) if filling.args is None else filling.args
+                if filling.fixed:
+                    filling.args = args
+                return enter_tool(turn, task, step, step.name, args, NOTHING)
             case "plan" | "ask":
                 heuristics.inject(turn)
                 ask(turn, task, step, NOTHING)
@@ -113,10 +118,10 @@ def enter_step(turn: Turn, task: Task, step: Step) -> Move:
     return None
 
 
-def _too_long(turn: Turn, *values: Any) -> bool:
+def _too_long(turn: Turn, paths: Iterable[str]) -> bool:
     """Whether what is to be filled in comes to more than a step may use; then the run is refused."""
     rules, state, size = turn.rules, turn.state, 0
-    for path in every_ref(values):
+    for path in paths:
         try:
             found = render.lookup(path, rules, state)
         except render.Unbound:
@@ -139,7 +144,7 @@ def enter_tool(
     if step.kind == "plan" and not fit.in_tools(turn.rules, task, name):
         _deny(turn, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
         return None
-    found = fit.misfits(entry, args)
+    found = _misfits(turn.rules.filling(task, step), entry, args)
     turn.set(r5=LastTool(entry.name, str(entry.version)))
     if found:
         return Misfit(task, step, entry.name, found)
@@ -147,6 +152,15 @@ def enter_tool(
     wait = step.poll.every_ms if step.poll is not None and turn.state.r7.polls else 0
     due = turn.at + wait if wait else 0
     return permit(turn, known, step, "tool", entry.name, args, entry.effect, watch=watched, due=due)
+
+
+def _misfits(filling: Filling, entry: ToolEntry, args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What in the arguments does not fit the tool; looked for once where they are the same each time."""
+    if args is not filling.args:
+        return fit.misfits(entry, args)
+    if filling.misfits is None:
+        filling.misfits = fit.misfits(entry, args)
+    return filling.misfits
 
 
 def ask(turn: Turn, task: Task, step: Step, known: Known = NOTHING) -> None:

@@ -207,7 +207,7 @@ def looped(turn: Turn, pending: Effect, route: Mapping[str, Any], key: str, quie
     """
     budgets, state = turn.rules.program.budgets, turn.state
     limit, size = budgets.watchdog, budgets.window
-    action = canon.content_hash([pending.name, pending.args])
+    action = _action(turn, pending)
     mark = watchdog.mark(pending.task, action, key, state.r3, quiet)
     window = watchdog.observe(state.r1.window, mark, watchdog.kept(size, limit))
     turn.set(r1=state.r1._replace(window=window))
@@ -218,6 +218,16 @@ def looped(turn: Turn, pending: Effect, route: Mapping[str, Any], key: str, quie
     cause = {"name": pending.name or pending.act, "turn": found.length, "times": found.times}
     turn.end("failed", "run.watchdog_loop", cause=cause)
     return True
+
+
+def _action(turn: Turn, pending: Effect) -> str:
+    """The hash of what was done; kept where a step does the same each time."""
+    filling = turn.rules.fillings.get((pending.task, pending.step))
+    if filling is None or pending.args is not filling.args:
+        return canon.content_hash([pending.name, pending.args])
+    if not filling.action:
+        filling.action = canon.content_hash([pending.name, pending.args])
+    return filling.action
 
 
 def watched(turn: Turn, pending: Effect, route: Mapping[str, Any]) -> bool:

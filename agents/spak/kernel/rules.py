@@ -22,7 +22,7 @@ from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
 from spak.policy.law import name_of, rules_of
-from spak.program import Program, Ref
+from spak.program import Program, Ref, Step, Task
 from spak.program.semantics import SEMANTICS, require_known
 
 OF_ONE_RUN = frozenset({"seed", "r3"})
@@ -35,6 +35,22 @@ MAX_FILLED = 16 << 20
 """Bytes that the variables of one step come to, each as often as the step reads it."""
 UNKNOWN_SIZE = 1 << 20
 """Bytes that a blob counts whose reference does not say its size: a measured file."""
+
+
+@dataclass(slots=True)
+class Filling:
+    """What is known of filling in a step, however often the run comes to it."""
+
+    paths: tuple[str, ...]
+    """The variables that its arguments and its task's conditions read, as often as they do."""
+    fixed: bool
+    """Whether its arguments read none."""
+    args: Mapping[str, Any] | None = None
+    """The arguments of a `fixed` one, once they were filled in: the same each time."""
+    misfits: list[Mapping[str, Any]] | None = None
+    """What in them does not fit its tool's schema."""
+    action: str = ""
+    """The hash of its tool with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,7 @@ class Rules:
         default_factory=dict, init=False, compare=False
     )
     """Facts of the run that its rules alone say, by task and tool; kept by spak.kernel.situation."""
+    fillings: dict[tuple[str, str], Filling] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
@@ -84,6 +101,15 @@ class Rules:
             return replace(made, seed=rules["seed"], r3=rules["r3"], opening=opening)
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
+
+    def filling(self, task: Task, step: Step) -> Filling:
+        """What is kept of filling in a step."""
+        found = self.fillings.get((task.name, step.id))
+        if found is None:
+            own = every_ref(step.args)
+            paths = (*own, *every_ref((task.success, task.invariant)))
+            found = self.fillings[task.name, step.id] = Filling(paths, not own)
+        return found
 
     def draw(self, *place: object) -> int:
         """A number of 53 bits that depends on the run's seed and the place, and on nothing else."""
