@@ -3,8 +3,11 @@
 Only when named (`make bench ARGS=libraries`): the first time it installs numpy, PyTorch and threadpoolctl of
 requirements-libraries.lock, with their hashes, into `.venv-libraries` (3 GB where PyTorch comes with CUDA).
 Each naive kernel is tuned by `spak tune`, EVALUATIONS candidates at most; what comes of it is then measured
-beside each library in 41 interleaved pairs on one core (spak.tuning.against). One thread; variables that
+beside each library in 41 interleaved pairs (spak.tuning.against). One thread; and, where the template shares
+its work between threads, all cores on both sides, at the largest size, by the wall's time. Variables that
 choose a library's kernel or its threads are taken out of the environment first.
+
+    SPAK_BENCH_PROBLEMS=attention,gemm python -m bench libraries      only these
 
 Figures: the lower end of the 95 % interval of the library's time over ours, so above 1 we are faster; the row
 names the call, the kernels that the library chose (of numpy by threadpoolctl) and the whole interval. A row
@@ -30,6 +33,7 @@ from spak.errors import UserError
 from spak.files.scratch import Scratch
 from spak.tuning import against
 from spak.tuning.kernel import Facts, Place, session
+from spak.tuning.spec import shared
 from spak.validators.problems import shipped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,26 +55,36 @@ def rows() -> list[dict[str, Any]]:
         binds = tuple(dict.fromkeys((*tools.binds, PLACE)))
         theirs = replace(tools, programs={**tools.programs, "python": str(python)}, binds=binds)
     found = []
-    for problem in sorted(shipped())[: sized(None, 1)]:
+    for problem, threads in chosen():
         with Scratch("libraries") as folder:
             folder.chmod(0o755)
             place = Place(config.box(settings), tools, settings.limits, folder)
-            kernel, speedup = tuned(problem, folder)
+            kernel, speedup = tuned(problem, folder, threads)
             with session(problem, shipped()[problem], place) as opened:
                 facts = Facts.of(problem, shipped()[problem], opened)
             for library in LIBRARIES:
                 there = replace(place, toolchain=theirs)
-                found.append(compared(problem, library, kernel, facts, there, speedup))
+                found.append(compared(problem, library, kernel, facts, there, speedup, threads))
                 print(found[-1]["name"], file=sys.stderr, flush=True)
     return found
 
 
-def tuned(problem: str, folder: Path) -> tuple[bytes, float]:
+def chosen() -> list[tuple[str, int]]:
+    """Problems with the number of threads: one, and all cores where the template knows threads."""
+    named = os.environ.get("SPAK_BENCH_PROBLEMS", "").split(",")
+    names = [name for name in sorted(shipped()) if named == [""] or name in named]
+    cores = len(os.sched_getaffinity(0))
+    several = [(name, cores) for name in names if cores > 1 and shared(name) is not None]
+    return [*((name, 1) for name in names), *several][: sized(None, 1)]
+
+
+def tuned(problem: str, folder: Path, threads: int) -> tuple[bytes, float]:
     """The shared object that `spak tune` makes of a naive kernel, and its speed-up; where nothing was faster,
     the naive kernel at -O2. Raises: RuntimeError."""
     source = folder / "naive.c"
     source.write_bytes((data.path("specs/problems") / f"{problem}.c").read_bytes())
     words = ["tune", str(source), "--problem", problem, "--evaluations", str(EVALUATIONS), "--json"]
+    words += [] if threads == 1 else ["--threads", str(threads)]
     spak = Path(sys.executable).with_name("spak")
     done = subprocess.run([spak, *words], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
@@ -85,12 +99,13 @@ def tuned(problem: str, folder: Path) -> tuple[bytes, float]:
 
 
 def compared(
-    problem: str, library: str, kernel: bytes, facts: Facts, place: Place, speedup: float
+    problem: str, library: str, kernel: bytes, facts: Facts, place: Place, speedup: float, threads: int
 ) -> dict[str, Any]:
     """A row: the lower end of the interval, or no figure where the comparison is void."""
-    name = f"{problem}, {library}"
+    name = f"{problem}, {library}" + (f", {threads} threads" if threads > 1 else "")
     try:
-        seen = against.compared(kernel, facts, against.known(library, problem, place.toolchain), place)
+        call = against.known(library, problem, place.toolchain)
+        seen = against.compared(kernel, facts, call, place, threads=threads)
     except UserError as error:
         return _row(f"{name}: {error.message}", None)
     detail = (

@@ -8,6 +8,9 @@
 // go) is one call; one byte on DONE says "ready" or "returned". Exit codes: see enum. SLOTS, PARAMETERS and
 // ARGUMENTS come from the problem's prototype (spak.validators.problems.prototype): a slot holds a scalar's value
 // or a pointer's offset in its arena.
+//
+// THREADS, where it is defined, is how many threads a candidate may use: those of OpenMP's library, started here
+// before anything of the candidate is loaded. The filters hold for each of them and let none be made.
 
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -55,6 +58,13 @@ static size_t in_size, out_size;
 #define HEAD LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0), RETURN(SECCOMP_RET_KILL_PROCESS), LOAD(nr)
 #define RUNNING ALLOW(__NR_read), ALLOW(__NR_write), ALLOW(__NR_mmap), ALLOW(__NR_munmap), ALLOW(__NR_brk), \
     ALLOW(__NR_madvise), ALLOW(__NR_exit_group), ALLOW(__NR_rt_sigreturn)
+#ifdef THREADS
+#define WAITING ALLOW(__NR_futex),
+#define FOR_ALL SECCOMP_FILTER_FLAG_TSYNC
+#else
+#define WAITING
+#define FOR_ALL 0
+#endif
 #define LOADING ALLOW(__NR_mprotect), ALLOW(__NR_close), ALLOW(__NR_fstat), ALLOW(__NR_newfstatat), \
     ALLOW(__NR_lseek), ALLOW(__NR_pread64), ALLOW(__NR_getrandom), ALLOW(__NR_seccomp)
 // openat for reading only: flags that write, create or truncate are as forbidden as an unlisted call.
@@ -63,12 +73,12 @@ static size_t in_size, out_size;
     RETURN(SECCOMP_RET_ALLOW)
 #define INSTALL(list) install(list, sizeof list / sizeof *list)
 
-static struct sock_filter filter_a[] = {HEAD, RUNNING, LOADING, OPEN_TO_READ, RETURN(SECCOMP_RET_KILL_PROCESS)};
-static struct sock_filter filter_b[] = {HEAD, RUNNING, RETURN(SECCOMP_RET_KILL_PROCESS)};
+static struct sock_filter filter_a[] = {HEAD, WAITING RUNNING, LOADING, OPEN_TO_READ, RETURN(SECCOMP_RET_KILL_PROCESS)};
+static struct sock_filter filter_b[] = {HEAD, WAITING RUNNING, RETURN(SECCOMP_RET_KILL_PROCESS)};
 
 static void install(struct sock_filter *list, unsigned short length) {
     struct sock_fprog program = {length, list};
-    if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+    if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, FOR_ALL, &program) != 0)
         _exit(EXIT_SETUP);
 }
 
@@ -108,6 +118,14 @@ static void catch_faults(void) {
         _exit(EXIT_SETUP);
 }
 
+// The threads wait in OpenMP's library from here on; they have what the first one was forbidden so far.
+static void start_threads(void) {
+#ifdef THREADS
+#pragma omp parallel num_threads(THREADS)
+    __asm__ volatile("" : : : "memory");
+#endif
+}
+
 // What the next call finds on its stack: bytes of 0xff, which are NaN as floats. `malloc` gives 0xfe.
 static __attribute__((noinline)) void poison_stack(void) {
     char stack[65536 + SHIFTS];
@@ -142,6 +160,7 @@ int main(int argc, char **argv) {
     if (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return EXIT_SETUP;
     prctl(PR_SET_TSC, PR_TSC_SIGSEGV); // where it can be: no kernel needs the time
+    start_threads();
     INSTALL(filter_a);
     void *library = dlopen(argv[5], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {

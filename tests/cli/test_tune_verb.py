@@ -126,6 +126,19 @@ def test_a_run_that_something_else_ended_becomes_a_drop_in(cli: Cli, tmp_path: P
     assert (tmp_path / "mine_tuned" / "libgemm.so").is_file()
 
 
+def test_several_threads_are_parameters_and_flags_of_the_drop_in(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(GEMM)
+    words = ("tune", "mine.c", "--problem", "gemm", "--threads", "2")
+    done = cli(*words, "--evaluations", "3", "--seed", "4", "--against", "numpy", "--json")
+    assert done.code == 0, done.err
+    assert done.json["metrics"]["threads"] == 2 and done.json["against"]["threads"] == 2
+    spec = tmp_path / "mine_tuner.spak"
+    assert "THREADS: [1, 2]" in spec.read_text() and "threads: 2" in spec.read_text()
+    assert cli("check", "--strict", spec.name).code == 0 and cli("fmt", "--check", spec.name).code == 0
+    assert "-fopenmp" in (tmp_path / "mine_tuned" / "build.sh").read_text()
+    assert cli(*words, "--json").error == "tune.spec"
+
+
 def test_marked_blocks_are_a_models_to_rewrite(cli: Cli, tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "evolve_softmax" / "naive.c", tmp_path / "soft.c")
     answers = str(EXAMPLES / "answers" / "evolve_softmax.jsonl")
@@ -147,6 +160,7 @@ def test_marked_blocks_are_a_models_to_rewrite(cli: Cli, tmp_path: Path) -> None
         ("tune.signature", GEMM.replace("long n", "int n"), ("--problem", "gemm")),
         ("tune.signature", GEMM.replace("gemm", "product"), ("--problem", "gemm")),
         ("tune.wrong", GEMM.replace("+=", "="), ("--problem", "gemm")),
+        ("tune.threads", (PROBLEMS / "softmax.c").read_text(), ("--problem", "softmax", "--threads", "2")),
         ("tune.against", GEMM, ("--problem", "gemm", "--against", "fastlib")),
         ("unavailable.library", GEMM, ("--problem", "gemm", "--against", "torch")),
         ("usage.arguments", GEMM, ("--problem", "gemm", "--backend", "manual")),

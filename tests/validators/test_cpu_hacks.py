@@ -121,7 +121,13 @@ def test_fast_math_loses_the_guard_against_infinity(lab: Lab) -> None:
 class Unfiltered(Workshop):
     """A driver without its filters: what the second belts see when the first is off."""
 
-    def driver(self, toolchain: Toolchain | None, prototype: Prototype, cancel: Cancel | None = None) -> Path:
+    def driver(
+        self,
+        toolchain: Toolchain | None,
+        prototype: Prototype,
+        cancel: Cancel | None = None,
+        threads: int = 1,
+    ) -> Path:
         source = (Path(__file__).parents[2] / "sandbox/guest/cpu_driver.c").read_text()
         assert source.count("    INSTALL(filter_") == 2
         text = self.folder / "open.c"

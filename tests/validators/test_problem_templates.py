@@ -21,6 +21,15 @@ POINTS = {
         {"WIDTH": 16, "ROWS": 8, "TILE": 64, "SCOREVECS": 2, "OUTVECS": 4},
         {"WIDTH": 16, "ROWS": 1, "TILE": 16, "LAYOUT": "DOT", "SOFTMAX": "ONLINE", "EXP": "P7"},
     ],
+    "attention_causal": [
+        {"HEADS": 8, "CAUSAL": 1, "WIDTH": 16, "ROWS": 6, "TILE": 48, "SCOREVECS": 3, "OUTVECS": 2},
+        {"HEADS": 8, "CAUSAL": 1, "ROWS": 4, "TILE": 16, "ORDER": "KEYS_FIRST", "SOFTMAX": "ONLINE"},
+        {"HEADS": 8, "CAUSAL": 1, "ROWS": 1, "TILE": 32, "LAYOUT": "DOT", "SOFTMAX": "ONLINE", "EXP": "EXPF"},
+    ],
+    "attention_heads": [
+        {"HEADS": 8, "WIDTH": 16, "ROWS": 8, "TILE": 64, "SCOREVECS": 2, "OUTVECS": 4, "EXP": "P7"},
+        {"HEADS": 8, "ROWS": 2, "TILE": 32, "ORDER": "KEYS_FIRST", "SOFTMAX": "ONLINE", "PRESCALE": 0},
+    ],
     "conv2d": [
         {},
         {"WIDTH": 4, "VECTORS": 3, "ROWS": 3, "OUTPUTS": 2},

@@ -37,6 +37,10 @@ EVALUATIONS = 40
     "--evaluations", type=click.IntRange(min=1, max=10_000), show_default=str(EVALUATIONS),
     help="Candidates at most.",
 )  # fmt: skip
+@click.option(
+    "--threads", type=click.IntRange(min=1, max=64), show_default="1",
+    help="Threads that candidates may use; the wall's time decides then.",
+)  # fmt: skip
 @click.option("--backend", default="", help="A model that rewrites the kernel's SPAK-EVOLVE blocks.")
 @common.from_option
 @click.option(
@@ -51,6 +55,7 @@ def command(
     problem: str,
     against: str,
     evaluations: int | None,
+    threads: int | None,
     backend: str,
     recorded: str | None,
     seed: int | None,
@@ -70,9 +75,9 @@ def command(
     if not re.fullmatch(r"[A-Za-z_]\w{0,60}", file.stem, re.ASCII) or file.suffix != ".c":
         hint = "letters, digits and _, then .c: files with names of it are written next to it"
         raise UsageError("usage.arguments", f"{file.name} is no name of a kernel in C", hint)
-    if resume and (evaluations is not None or seed is not None):
+    if resume and any(given is not None for given in (evaluations, threads, seed)):
         hint = "a run keeps those that it began with"
-        raise UsageError("usage.arguments", "--resume goes with neither --evaluations nor --seed", hint)
+        raise UsageError("usage.arguments", "--resume goes without --evaluations, --threads and --seed", hint)
     source = b"" if resume else common.read_input(file, 1 << 20)
     answering = common.backend_of(backend, recorded)
     name, text = kernels.problem_text(problem, file.parent)
@@ -86,7 +91,7 @@ def command(
             held, facts = _reopened(resume, runs_dir, (name, text), place, answering, recorded)
         else:
             kernel = kernels.checked(source, name, text, place)
-            spec = _spec(file, kernel, evaluations, list(toolchain.programs), answering)
+            spec = _spec(file, kernel, evaluations, threads, list(toolchain.programs), answering)
             facts = kernel.facts
             _may_write(file, facts)
             root = common.runs_dir(runs_dir)
@@ -110,7 +115,8 @@ def command(
             document["dropin"] = made
             if call is not None:
                 library = Path(made["folder"]) / f"lib{facts.prototype.symbol}.so"
-                found = comparing.compared(library.read_bytes(), facts, call, place)
+                several = int(seen.metrics.get("threads", 1))
+                found = comparing.compared(library.read_bytes(), facts, call, place, threads=several)
                 document["against"] = found.to_json()
     if as_json:
         common.emit(document)
@@ -151,10 +157,17 @@ def _spec_of(file: Path) -> Path:
     return file.with_name(f"{file.stem}_tuner.spak")
 
 
-def _spec(file: Path, kernel: Kernel, evaluations: int | None, programs: list[str], backend: str) -> Path:
+def _spec(
+    file: Path,
+    kernel: Kernel,
+    evaluations: int | None,
+    threads: int | None,
+    programs: list[str],
+    backend: str,
+) -> Path:
     """The spec next to the kernel: the one that exists, else a new one, with its folder of files.
 
-    Raises: UsageError `tune.spec`, `usage.arguments`, `usage.file`."""
+    Raises: UsageError `tune.spec`, `tune.threads`, `usage.arguments`, `usage.file`."""
     from spak.tuning import spec as specs
 
     path = _spec_of(file)
@@ -163,9 +176,9 @@ def _spec(file: Path, kernel: Kernel, evaluations: int | None, programs: list[st
     if backend and not blocks:
         hint = "mark what it may rewrite (docs/evolve.md), or leave --backend and --from out"
         raise UsageError("usage.arguments", f"a model has nothing to rewrite in {file.name}", hint)
-    draft = specs.draft(kernel, file.name, evaluations or EVALUATIONS, programs, bool(backend))
+    draft = specs.draft(kernel, file.name, evaluations or EVALUATIONS, programs, bool(backend), threads or 1)
     if path.exists():
-        _same_problem(path, kernel, evaluations)
+        _same_problem(path, kernel, {"--evaluations": evaluations, "--threads": threads})
         common.say(f"{path.name} exists and is run as it is; remove it for a new one")
     else:
         common.say(f"{path.name}: {specs.SAYS[draft.how]}")
@@ -183,15 +196,15 @@ def _spec(file: Path, kernel: Kernel, evaluations: int | None, programs: list[st
     return path
 
 
-def _same_problem(path: Path, kernel: Kernel, evaluations: int | None) -> None:
+def _same_problem(path: Path, kernel: Kernel, options: Mapping[str, int | None]) -> None:
     """Whether a spec that exists is for this problem. Raises: UsageError `tune.spec`."""
     problem = kernel.facts.name
     if f'problem: "{problem}"' not in common.read_text(path):
         hint = f"remove it, or name the problem that it is for; spak run {path} runs it"
         raise UsageError("tune.spec", f"{path.name} exists and is not for the problem {problem}", hint)
-    if evaluations is not None:
-        hint = f"change RULE in {path.name}, or remove the file"
-        raise UsageError("tune.spec", f"{path.name} exists, and --evaluations is for a new one", hint)
+    for option in (name for name, value in options.items() if value is not None):
+        hint = f"change {path.name}, or remove the file"
+        raise UsageError("tune.spec", f"{path.name} exists, and {option} is for a new one", hint)
 
 
 def _target(file: Path) -> Path:
@@ -249,6 +262,8 @@ def _print(document: Mapping[str, Any], seen: View, again: str) -> None:
     if "speedup" in metrics:
         say(f"your kernel   {metrics['baseline_ms']:.3f} ms")
         say(f"tuned         {metrics['best_ms']:.3f} ms, {metrics['speedup']:.2f} times as fast")
+        if "threads" in metrics:
+            say(f"threads       {metrics['threads']} at most; by the wall's time, at the largest size")
         if "speedup_low" in metrics:
             say(f"interval      {interval(metrics)}")
     if seen.state == "failed":

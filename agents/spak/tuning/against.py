@@ -3,7 +3,8 @@
 Takes a shared object, the problem's facts and a Call; gives a Comparison. The functions of a library for the
 problems that ship are the files `specs/problems/libraries/NAME_calls.py`; of several, the fastest correct one
 is compared. Both sides are called from Python with one thread, in a sandboxed process without any variable
-that chooses a library's kernel (sandbox/guest/against_guest.py).
+that chooses a library's kernel (sandbox/guest/against_guest.py). Where the kernel was tuned for several
+threads the library may use as many, the largest size is timed, and the time is the wall's.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PAIRS = 41
 CASES = 3
 WALL_S = 300.0
 LIBRARIES = ("numpy", "torch")
-THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 PPM = 1_000_000
 
 
@@ -59,6 +60,7 @@ class Comparison:
     high: float
     ours_ns: int
     theirs_ns: int
+    threads: int
     wrong: Mapping[str, str]
     """Other calls of the library that are not right for the problem, and why."""
 
@@ -73,6 +75,7 @@ class Comparison:
             "ratio": [self.low, self.ratio, self.high],
             "ours_ns": self.ours_ns,
             "theirs_ns": self.theirs_ns,
+            "threads": self.threads,
         }
 
 
@@ -106,15 +109,20 @@ def known(library: str, problem: str, toolchain: Toolchain) -> Call:
     return Call(library, problem, python)
 
 
-def compared(shared: bytes, facts: Facts, call: Call, place: Place, pairs: int = PAIRS) -> Comparison:
-    """The kernel beside the library's call. Raises: RunError `tune.compare`; UnavailableError; SpecError."""
+def compared(
+    shared: bytes, facts: Facts, call: Call, place: Place, pairs: int = PAIRS, threads: int = 1
+) -> Comparison:
+    """The kernel beside the library's call, both with so many threads.
+
+    Raises: RunError `tune.compare`; UnavailableError; SpecError."""
     work = place.folder / f"against-{call.library}"
     work.mkdir()
     work.chmod(0o755)
     with session(facts.name, facts.text, place) as problem:
-        plan = _plan(problem, work / "cases.npz")
+        plan = _plan(problem, work / "cases.npz", problem.most if threads > 1 else problem.timed)
     plan |= {
-        "library": call.library, "problem": call.problem, "pairs": pairs, "seed": time.time_ns(),
+        "library": call.library, "problem": call.problem, "pairs": pairs, "threads": threads,
+        "seed": time.time_ns(),
     }  # fmt: skip
     (work / "pairs.json").write_text(json.dumps(plan))
     (work / "kernel.so").write_bytes(shared)
@@ -124,8 +132,9 @@ def compared(shared: bytes, facts: Facts, call: Call, place: Place, pairs: int =
         file.chmod(0o555)
     argv = (call.python, "-I", "-B", *(f"/ws/{name}" for name in _FILES))
     limits = replace(place.limits, wall_s=WALL_S, output_bytes=max(place.limits.output_bytes, 4 * MIB))
+    env = dict.fromkeys(THREADS, str(threads))
     done = place.launcher.run(
-        Job(argv, work, writable=False, limits=limits, env=THREADS, binds=place.toolchain.binds)
+        Job(argv, work, writable=False, limits=limits, env=env, binds=place.toolchain.binds)
     )
     if done.status == "launcher":
         raise UnavailableError(
@@ -136,13 +145,13 @@ def compared(shared: bytes, facts: Facts, call: Call, place: Place, pairs: int =
         words = done.stderr.data.decode("utf-8", "replace").strip().splitlines()
         why = (answer or {}).get("error") or (words[-1] if words else f"{done.status}, exit {done.exit}")
         raise RunError("tune.compare", f"{call.library} cannot be compared with: {why}", "spak doctor")
-    return _comparison(answer)
+    return _comparison(answer, threads)
 
 
 _FILES = ("guest.py", "pairs.json", "cases.npz", "kernel.so", "calls.py")
 
 
-def _comparison(answer: Mapping[str, Any]) -> Comparison:
+def _comparison(answer: Mapping[str, Any], threads: int) -> Comparison:
     pairs = [(int(mine), int(theirs)) for mine, theirs in answer["pairs"]]
     found = Figures.of([theirs * PPM // max(mine, 1) for mine, theirs in pairs])
     return Comparison(
@@ -156,19 +165,20 @@ def _comparison(answer: Mapping[str, Any]) -> Comparison:
         high=found.high / PPM,
         ours_ns=Figures.of([mine for mine, _ in pairs]).median,
         theirs_ns=Figures.of([theirs for _, theirs in pairs]).median,
+        threads=threads,
         wrong=dict(answer["wrong"]),
     )
 
 
-def _plan(problem: Problem, path: Path) -> dict[str, Any]:
-    """Cases of the timed size and usual kind, as space_guest.py has them. Raises: ProblemFault; OSError."""
+def _plan(problem: Problem, path: Path, n: int) -> dict[str, Any]:
+    """Cases of a size and the usual kind, as space_guest.py has them. Raises: ProblemFault; OSError."""
     import numpy as np
 
     draw = np.random.default_rng()
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     cases = []
     for index in range(CASES):
-        case = problem.case(draw, problem.timed)
+        case = problem.case(draw, n)
         shapes = {name: list(shape) for name, shape in problem.shapes(case.n).items()}
         cases.append({"scalars": {"n": case.n, **case.scalars}, "shapes": shapes})
         arrays |= {f"{index}/in/{name}": value for name, value in case.inputs.items()}

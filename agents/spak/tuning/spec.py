@@ -16,9 +16,11 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from spak import data
+from spak.errors import UsageError
 from spak.lang.format import format_text
 from spak.tools.cc import MARK, marked
 from spak.tuning.kernel import Kernel
@@ -31,6 +33,8 @@ SAYS: Mapping[How, str] = {
     "evolve": "the marked blocks of your kernel, written anew by a model",
 }
 BLOCK = b"SPAK-EVOLVE-BEGIN"
+_SHARED = b"#ifndef THREADS"
+"""What a template has that shares its work between threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +47,47 @@ class Draft:
 
 
 def draft(
-    kernel: Kernel, title: str, evaluations: int, compilers: Sequence[str], model: bool = False
+    kernel: Kernel,
+    title: str,
+    evaluations: int,
+    compilers: Sequence[str],
+    model: bool = False,
+    threads: int = 1,
 ) -> Draft:
-    """The spec for a kernel. `title` is the kernel's file, `compilers` are those of the toolchain, and
-    `model` says that somebody answers for a model."""
+    """The spec for a kernel. `title` is the kernel's file, `compilers` are those of the toolchain, `model`
+    says that somebody answers for a model, and `threads` how many a candidate may use.
+
+    Raises: UsageError `tune.threads`."""
     if model:
+        if threads > 1:
+            raise _one_thread("what a model writes is measured on one thread")
         return Draft(
             "evolve", _text("evolve", kernel, title, evaluations, _EVOLVE), {"naive.c": kernel.source}
         )
-    found = _shipped(kernel.facts.name)
+    found = _shipped(kernel.facts.name, threads)
     if found is None:
         how: How = "flags"
         template, space = kernel.source, flags(kernel, compilers)
     else:
         how = "template"
         template, space = found
+    if threads > 1:
+        space = {**space, **_several(threads, how)}
     body = _TUNER.replace("{space}", rendered(space))
     files = {"naive.c": kernel.source, "template.c": template}
-    return Draft(how, _text(how, kernel, title, evaluations, body), files)
+    return Draft(how, _text(how, kernel, title, evaluations, body, threads), files)
+
+
+def _several(threads: int, how: How) -> dict[str, Any]:
+    """The parameters of a space in which candidates may use several threads."""
+    if how == "flags":
+        return {"FLAGS_THREADS": ["-fno-openmp", "-fopenmp"]}
+    powers = [1 << power for power in range(threads.bit_length())]
+    return {"THREADS": sorted({*powers, threads}), "FLAGS_THREADS": ["-fopenmp"]}
+
+
+def _one_thread(why: str) -> UsageError:
+    return UsageError("tune.threads", why, "leave --threads out: it is tuned for one core")
 
 
 def flags(kernel: Kernel, compilers: Sequence[str]) -> dict[str, Any]:
@@ -93,22 +120,37 @@ def rendered(space: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _shipped(problem: str) -> tuple[bytes, dict[str, Any]] | None:
-    """The template and the space of a shipped problem; None where it has none."""
+def shared(problem: str) -> Path | None:
+    """The template of a shipped problem that shares its work between threads; None where there is none."""
+    names = (f"{problem}_threads_template.c", f"{problem}_template.c")
+    files = [data.path(FOLDER) / name for name in names]
+    return next((file for file in files if file.is_file() and _SHARED in file.read_bytes()), None)
+
+
+def _shipped(problem: str, threads: int) -> tuple[bytes, dict[str, Any]] | None:
+    """The template and the space of a shipped problem; None where it has none.
+
+    Raises: UsageError `tune.threads`."""
     folder = data.path(FOLDER)
     template, space = folder / f"{problem}_template.c", folder / f"{problem}_space.json"
     if not (template.is_file() and space.is_file()):
         return None
+    if threads > 1:
+        found = shared(problem)
+        if found is None:
+            raise _one_thread(f"the template for {problem} has no parameter THREADS")
+        template = found
     return template.read_bytes(), json.loads(space.read_text(encoding="utf-8"))
 
 
-def _text(how: How, kernel: Kernel, title: str, evaluations: int, body: str) -> str:
+def _text(how: How, kernel: Kernel, title: str, evaluations: int, body: str, threads: int = 1) -> str:
     own = marked(kernel.source, MARK)  # the kept kernel is built with the flags that its candidate had
     names = {
         "title": re.sub(r"[^\w.-]", "_", title),
         "says": SAYS[how],
         "agent": f"{kernel.facts.prototype.symbol.capitalize()}_Tuning",
         "problem": kernel.facts.name,
+        "measured": f", n: {kernel.facts.most}, threads: {threads}" if threads > 1 else "",
         "steps": 10 * evaluations + 100,
         "seconds": 40 * evaluations + 300,
         "budget": f", tokens: {20_000 * evaluations}" if how == "evolve" else "",
@@ -142,7 +184,7 @@ AGENT {agent} LEVEL 5 {
     GOAL "Compile the kernel as it is and measure it."
     step build: tool.cc { source: "naive.c", output: "baseline.so", flags: ["-O2"], flags_from_source: true }
     VALIDATOR CpuProfiler {
-      problem: "{problem}", binary: "baseline.so", source: "naive.c", role: "baseline"
+      problem: "{problem}", binary: "baseline.so", source: "naive.c", role: "baseline"{measured}
     }
     NEXT { success -> tune }
   }
@@ -160,7 +202,7 @@ _TUNER = """\
     step build: tool.cc {
       source: "candidate.c", output: "candidate.so", flags: ["-O2"], flags_from_source: true
     }
-    VALIDATOR CpuProfiler { problem: "{problem}", binary: "candidate.so", source: "candidate.c" }
+    VALIDATOR CpuProfiler { problem: "{problem}", binary: "candidate.so", source: "candidate.c"{measured} }
     RULE { patience: {patience}, evaluations: {evaluations} }
     RETRIES {evaluations}
     NEXT { metric_improved -> tune, success -> tune, fail -> tune, timeout -> tune, plateau -> finalize }
@@ -188,7 +230,9 @@ _TAIL = """\
     GOAL "Keep the best kernel and measure it again, on fresh inputs, against the baseline."
     step keep: tool.write_file { path: "best.c", content: "{mark}{{best.source}}" }
     step build: tool.cc { source: "best.c", output: "best.so", flags: ["-O2"], flags_from_source: true }
-    VALIDATOR CpuProfiler { problem: "{problem}", binary: "best.so", source: "best.c", role: "final" }
+    VALIDATOR CpuProfiler {
+      problem: "{problem}", binary: "best.so", source: "best.c", role: "final"{measured}
+    }
   }
 }
 """

@@ -57,9 +57,17 @@ class Workshop:
             self._interpreters[python] = _interpreter(python, cancel)
         return self._interpreters[python]
 
-    def driver(self, toolchain: Toolchain | None, prototype: Prototype, cancel: Cancel | None = None) -> Path:
+    def driver(
+        self,
+        toolchain: Toolchain | None,
+        prototype: Prototype,
+        cancel: Cancel | None = None,
+        threads: int = 1,
+    ) -> Path:
         """The child driver for a prototype. Raises: UnavailableError `unavailable.compiler`; Cancelled."""
         macros = [f"-D{macro}" for macro in prototype.macros()]
+        if threads > 1:
+            macros += [f"-DTHREADS={threads}", "-fopenmp"]
         name = hashlib.sha256(repr(macros).encode()).hexdigest()[:8]
         return self._built(toolchain, cancel, "cpu_driver", "-O2", *macros, name=f"cpu_driver-{name}")
 

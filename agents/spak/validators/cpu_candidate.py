@@ -48,9 +48,15 @@ class Native:
 
     driver: Path
     binary: bytes
+    threads: int = 1
     warms: ClassVar[bool] = False
     binds: ClassVar[tuple[Path, ...]] = ()
-    env: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What OpenMP's library is told: its threads sleep when they have nothing to do."""
+        several = {"OMP_NUM_THREADS": str(self.threads), "OMP_WAIT_POLICY": "passive", "OMP_DYNAMIC": "false"}
+        return several if self.threads > 1 else {}
 
     def prepare(self, folder: Path) -> None:
         """Write driver and object into the folder."""

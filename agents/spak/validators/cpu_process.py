@@ -13,6 +13,10 @@ Any code that knew the inputs and made the copied output ran between t0 and t1. 
 clock, all threads, read from outside. A running process's clock is stale by up to a tick (4 ms were seen as
 0 ns), hence the rest: state `S`, and twice the same clock. What a child does between two windows is seen as
 the difference between t1 and the next t0.
+
+Where a candidate may use several threads, CPU time would not show that two cores are done sooner than one: a
+window's time is then the wall's, from go until all threads rest, which comes before the copy. That no thread
+worked after it is seen by the CPU clock, which has to be the same after the copy.
 """
 
 from __future__ import annotations
@@ -94,8 +98,14 @@ class Process:
         limits: Limits,
         deadline: float,
         cancel: Cancel | None = None,
+        threads: int = 1,
     ) -> None:
-        """`inputs` is `inputs_for(problem)`, for all processes of an evaluation."""
+        """`inputs` is `inputs_for(problem)`, for all processes of an evaluation. With more than one of
+        `threads` a window's time is the wall's."""
+        self._wall = threads > 1
+        self._others: list[int] = []
+        self._rested_ns = 0
+        """By the wall's clock, when the child was first seen to rest."""
         self._deadline, self._cancel = deadline, cancel
         self._problem, self._candidate = problem, candidate
         self._inputs = inputs
@@ -187,10 +197,15 @@ class Process:
                 made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill
         shapes = self._problem.shapes(case.n)
         pointers = [shapes[item.name] for item in prototype.parameters if item.role != "scalar"]
+        began = time.monotonic_ns()
         self._say_go(self._candidate.message(slots, shift, pointers))
         self._await(DONE, WARM_WALL_S if warm else CALL_WALL_S, WARM_CPU_NS if warm else CALL_CPU_NS)
+        rested = self._rest() if self._wall else 0
+        took = self._rested_ns - began
         copied = {item.name: made[item.name][1].copy() for item in prototype.of("output")}
         self._last = self._rest()
+        if self._wall and self._last != rested:
+            raise Violation("did_not_rest", f"{self._last - rested} ns of CPU after all threads rested")
         if _readable(self._done, 0):
             raise Violation("early_signal", "it said done more than once for one call")
         kept = all(bool((view == _bytes(case.inputs[name])).all()) for name, (_, view) in sent.items())
@@ -198,7 +213,7 @@ class Process:
             view.fill(FILL)
         self._blank = watched and self._nothing_beside([view for _, view in made.values()])
         return Window(
-            ns=self._last - start,
+            ns=took if self._wall else self._last - start,
             outputs={
                 item.name: copied[item.name][GUARD_BYTES:-GUARD_BYTES]
                 .view(item.type)
@@ -247,6 +262,8 @@ class Process:
             setattr(self, name, -1)
             if fd >= 0:
                 os.close(fd)
+        while self._others:
+            os.close(self._others.pop())
 
     def _start(self, child: Child) -> None:
         self._clock_id = (~child.pid << 3) | 2
@@ -258,6 +275,9 @@ class Process:
             self._await(READY, WARM_WALL_S, WARM_CPU_NS)
         else:
             self._await(READY, START_WALL_S, CALL_CPU_NS)
+        if self._wall:  # the filters let no more be made
+            for task in Path(f"/proc/{child.pid}/task").iterdir():
+                self._others.append(os.open(task / "stat", os.O_RDONLY | os.O_CLOEXEC))
         self._last = self._rest()
 
     def _say_go(self, message: bytes) -> None:
@@ -291,10 +311,14 @@ class Process:
         began, first, seen = time.monotonic(), self._clock(), -1
         while True:
             check(self._cancel)
+            at = time.monotonic_ns()
             resting, now = self._state() == b"S", self._clock()
             if resting and now == seen:
                 return now
-            seen = now if resting else -1
+            if resting:
+                seen, self._rested_ns = now, at
+            else:
+                seen = -1
             if not resting:
                 time.sleep(YIELD_S)  # woken on the child's core, the parent would keep it from resting
             waited = time.monotonic() - began
@@ -315,7 +339,7 @@ class Process:
         state = line[line.rindex(b")") + 2 :][:1]
         if state in (b"Z", b"X"):
             raise self._death()
-        return state
+        return next((other for other in map(_state_of, self._others) if other != b"S"), state)
 
     def _death(self) -> Violation:
         """Why there is no child any more."""
@@ -341,6 +365,15 @@ def _sizes(problem: Problem, role: Role) -> list[int]:
     """Bytes of the blocks of a role in the largest call; an output has a guard on both sides."""
     guards = 2 * GUARD_BYTES if role == "output" else 0
     return [problem.bytes_of(problem.most, item) + guards for item in problem.prototype.of(role)]
+
+
+def _state_of(stat: int) -> bytes:
+    """The state of a thread; one that ended rests."""
+    try:
+        line = os.pread(stat, 512, 0)
+    except ProcessLookupError:
+        return b"S"
+    return line[line.rindex(b")") + 2 :][:1]
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

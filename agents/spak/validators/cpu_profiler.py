@@ -60,6 +60,9 @@ SCHEMA = parts.members(
     },
     role=parts.ROLE,
     n=parts.whole("The size that is timed; the problem's own without it.", 1, problems.MAX_SIZE),
+    threads=parts.whole(
+        "Threads of OpenMP that a compiled candidate may use; of several, the wall's time is taken.", 1, 64
+    ),
     wall_s=parts.seconds("Seconds after which sampling ends undecided; the run's limit without it.", 1),
 ) | {"anyOf": [{"required": ["binary"]}, {"required": ["source"]}]}
 
@@ -166,6 +169,7 @@ class CpuProfiler:
             peak=lambda remeasure: workshop.flops_peak(call.toolchain, remeasure, call.cancel),
             bandwidth=lambda: workshop.bytes_peak(call.toolchain, call.cancel),
             cancel=call.cancel,
+            threads=evaluation.threads,
         )
 
 
@@ -176,6 +180,7 @@ class _Evaluation:
         self.call = call
         self.workshop: Workshop | None = None
         self.built = cpu_symbols.Built()
+        self.threads: int = call.options.get("threads", 1)
         self.role: str = call.options.get("role", "candidate")
         self.rule = {**DEFAULTS, **call.rule}
         self.files: dict[str, bytes] = {}
@@ -198,7 +203,7 @@ class _Evaluation:
                 )
             return
         try:
-            wanted = cpu_symbols.forbidden(self.files["binary"])
+            wanted = cpu_symbols.forbidden(self.files["binary"], self.threads)
             self.built = cpu_symbols.built(self.files["binary"])
         except ValueError as error:
             raise Violation("load_failed", str(error)) from error
@@ -295,6 +300,8 @@ class _Evaluation:
             return {}
         candidate, *rivals = self.sides
         metrics: dict[str, int | float] = {"err_max": candidate.err_max}
+        if self.threads > 1:
+            metrics["threads"] = self.threads
         settled = self.rounds[-1] if self.rounds else {}
         if candidate.times:
             of = settled.get("candidate") or pairs.Figures.of(candidate.times)
@@ -348,8 +355,9 @@ class _Evaluation:
         call = self.call
         if "binary" not in files:
             return Script(self.workshop.interpreter(call.toolchain, call.cancel), files["source"])
-        driver = self.workshop.driver(call.toolchain, self.bench.problem.prototype, call.cancel)
-        return Native(driver, files["binary"])
+        prototype, threads = self.bench.problem.prototype, self.threads
+        driver = self.workshop.driver(call.toolchain, prototype, call.cancel, threads)
+        return Native(driver, files["binary"], threads)
 
     def _ok(self, name: str, detail: str) -> None:
         self.checks.append(launch.check(name, True, detail=detail))

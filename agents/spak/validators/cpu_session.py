@@ -63,6 +63,8 @@ class Bench:
     bandwidth: Callable[[], int] = lambda: 1 << 62
     """Bytes per second that the core loads from its nearest cache."""
     cancel: Cancel | None = None
+    threads: int = 1
+    """How many a candidate may use; of several, the wall's time is taken."""
     _inputs: Arena | None = None
 
     def inputs(self) -> Arena:
@@ -83,11 +85,11 @@ class Bench:
             inputs.close()
 
     def bound_ns(self, remeasure: bool = False) -> int:
-        """The time under which no correct answer of this size was computed by this core: its operations at
+        """The time under which no correct answer of this size was computed by its cores: its operations at
         the highest rate of the narrowest type, its bytes at the rate of the nearest cache."""
         flops, rate = self.problem.flops(self.n), self.peak(remeasure) * self.problem.prototype.speed
         moved = self.problem.traffic(self.n) * 1_000_000_000 // self.bandwidth()
-        return max(flops * 1_000_000_000 // rate, moved)
+        return max(flops * 1_000_000_000 // rate, moved) // self.threads
 
     def late(self) -> bool:
         """Whether the time of the measurement is over."""
@@ -178,7 +180,7 @@ class Side:
             self.candidate.prepare(self._folder)
         process = Process(
             bench.launcher, self._folder, self.candidate, bench.problem, bench.inputs(), bench.limits,
-            bench.deadline + GRACE_S, bench.cancel,
+            bench.deadline + GRACE_S, bench.cancel, bench.threads,
         )  # fmt: skip
         if self.candidate.warms:
             try:

@@ -31,6 +31,9 @@ _WORDS = """
 ALLOWED = frozenset(_WORDS.split())
 """Arithmetic, memory, what the compiler adds by itself, and what containers of C++ need."""
 
+THREADS = frozenset(("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads"))
+"""What a kernel with `#pragma omp` asks of OpenMP's library: for those that may use several threads."""
+
 VECTOR_MATH = ("_ZGVb", "_ZGVc", "_ZGVd", "_ZGVe", "_ZGVn")
 """Prefixes of the C library's vector functions (libmvec)."""
 
@@ -101,9 +104,11 @@ def _sections(binary: bytes) -> Iterator[tuple[str, bytes]]:
                 yield wanted, binary[offset : offset + length]
 
 
-def forbidden(binary: bytes) -> tuple[str, ...]:
-    """Names imported beyond the list, sorted. Raises: ValueError when it is no 64-bit ELF shared object."""
-    names = set(imports(binary))
+def forbidden(binary: bytes, threads: int = 1) -> tuple[str, ...]:
+    """Names imported beyond the list, sorted; where there may be several threads, the list has theirs.
+
+    Raises: ValueError when it is no 64-bit ELF shared object."""
+    names = set(imports(binary)) - (THREADS if threads > 1 else frozenset())
     return tuple(sorted(name for name in names - ALLOWED if not name.startswith(VECTOR_MATH)))
 
 

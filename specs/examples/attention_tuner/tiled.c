@@ -1,4 +1,4 @@
-// softmax(Q K^T / 8) V for one head of width 64, as a space of kernels: every choice is a macro that stands in
+// softmax(Q K^T / 8) V for heads of width 64, as a space of kernels: every choice is a macro that stands in
 // front of this text (the `instantiate` tool writes them), and each has a default below.
 //
 //   LAYOUT    PACKED: keys transposed into blocks, one key per vector lane; DOT: keys as they lie, lanes along
@@ -11,8 +11,11 @@
 //   UNROLL    steps along the width that are written out;  OUTVECS: vectors of O held for each row of a block
 //   EXP       EXPF: the C library's; P5, P7: a polynomial of that degree
 //   PRESCALE  1: rows of Q are copied and divided by 8 first; 0: scores are scaled where they are used
+//   HEADS     how many heads lie one after the other
+//   CAUSAL    1: a row meets the keys up to its own place only
+//   THREADS   threads that share the blocks of rows, by OpenMP (-fopenmp); 1: none
 //
-// Row-major n x 64 floats, 64-byte aligned, any n from 1 to 1024; scratch holds 2^20 floats of unknown content.
+// Row-major n x 64 floats for each head, 64-byte aligned, any n from 1 to 1024 (512 of several heads); scratch holds 2^20 floats of unknown content.
 // A logit may be -inf as long as each row has a finite one: the running maximum starts at -1e30, so that
 // -inf - maximum is never -inf + inf. Vectors are GNU vector types, so that no header has to be compiled.
 
@@ -60,6 +63,16 @@
 #define PRESCALE 1
 #endif
 
+#ifndef HEADS
+#define HEADS 1
+#endif
+#ifndef CAUSAL
+#define CAUSAL 0
+#endif
+#ifndef THREADS
+#define THREADS 1
+#endif
+
 #if LAYOUT != PACKED && LAYOUT != DOT
 #error "LAYOUT is PACKED or DOT"
 #endif
@@ -80,6 +93,13 @@
 #endif
 #if ROWS < 1 || ROWS > 8 || SCOREVECS < 1 || SCOREVECS > 4
 #error "ROWS is 1 to 8, SCOREVECS 1 to 4"
+#endif
+
+#if HEADS < 1 || HEADS > 8 || THREADS < 1 || THREADS > 32
+#error "HEADS is 1 to 8, THREADS 1 to 32: more do not fit into scratch"
+#endif
+#if THREADS > 1 && !defined(_OPENMP)
+#error "THREADS needs -fopenmp"
 #endif
 
 // Keys that one call of the score loop takes.
@@ -293,6 +313,17 @@ INLINE void score(const float *const q[ROWS], const float *keys, long count, flo
             s[r * STRIDE + j] = LOWEST;
 }
 
+// Take out what no row may see: of row r the keys after `own + r`.
+INLINE void mask(float *s, long own, long count) {
+#if CAUSAL
+    for (long r = 0; r < ROWS; r++)
+        for (long j = own + r < -1 ? 0 : own + r + 1; j < count; j++)
+            s[r * STRIDE + j] = LOWEST;
+#else
+    (void)s, (void)own, (void)count;
+#endif
+}
+
 INLINE float max_score(const float *s, long count, float start) {
     vec max = all(start);
     for (long j = 0; j < count; j += WIDTH)
@@ -380,9 +411,12 @@ INLINE void finish(state *t, float *O, long n, long first) {
 }
 
 #if SOFTMAX == ONLINE
-// One tile of keys for one block of rows: the sums so far are taken down to the new maximum, then added to.
-INLINE void meet_tile(state *t, const float *const q[ROWS], const float *keys, const float *V, long count, float *s) {
+// One tile of keys for one block of rows, the first of which lies `own` keys after the tile's first: the sums so
+// far are taken down to the new maximum, then added to.
+INLINE void meet_tile(
+    state *t, const float *const q[ROWS], const float *keys, const float *V, long count, long own, float *s) {
     score(q, keys, count, s);
+    mask(s, own, count);
     for (int r = 0; r < ROWS; r++) {
         float max = max_score(s + r * STRIDE, count, t->max[r]);
         if (max > t->max[r]) {
@@ -399,49 +433,101 @@ INLINE void meet_tile(state *t, const float *const q[ROWS], const float *keys, c
 
 INLINE long at_most(long a, long b) { return a < b ? a : b; }
 
-void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
-    float copy[ROWS * D] __attribute__((aligned(64)));
-    const float *q[ROWS];
-    float *s = scratch;
-    float *keys = s + ROWS * STRIDE;
+// How many keys a block of rows from i on meets.
+INLINE long keys_of(long n, long i) { return CAUSAL ? at_most(n, i + ROWS) : n; }
 
 #if ORDER == ROWS_FIRST
+// The rows of a head from i on against its keys, which are packed where LAYOUT says so.
+INLINE void block(long n, long i, const float *Q, const float *keys, const float *V, float *O, float *s) {
+    float copy[ROWS * D] __attribute__((aligned(64)));
+    const float *q[ROWS];
+    long count = keys_of(n, i);
     state t;
-#if LAYOUT == PACKED
-    pack(K, n, 0, n, keys);
-#endif
-    for (long i = 0; i < n; i += ROWS) {
-        take_rows(Q, n, i, copy, q);
-        start(&t);
+    take_rows(Q, n, i, copy, q);
+    start(&t);
 #if SOFTMAX == ONLINE
-        for (long j = 0; j < n; j += TILE)
-            meet_tile(&t, q, (LAYOUT == PACKED ? keys : K) + j * D, V + j * D, at_most(TILE, n - j), s);
+    for (long j = 0; j < count; j += TILE)
+        meet_tile(&t, q, keys + j * D, V + j * D, at_most(TILE, count - j), i - j, s);
 #else
-        score(q, LAYOUT == PACKED ? keys : K, n, s);
-        for (int r = 0; r < ROWS; r++) {
-            float max = max_score(s + r * STRIDE, n, LOWEST);
-            t.sum[r] = weigh(s + r * STRIDE, n, max);
-        }
-        for (long j = 0; j < n; j += TILE)
-            gather(s + j, V + j * D, at_most(TILE, n - j), t.out);
+    score(q, keys, count, s);
+    mask(s, i, count);
+    for (int r = 0; r < ROWS; r++) {
+        float max = max_score(s + r * STRIDE, count, LOWEST);
+        t.sum[r] = weigh(s + r * STRIDE, count, max);
+    }
+    for (long j = 0; j < count; j += TILE)
+        gather(s + j, V + j * D, at_most(TILE, count - j), t.out);
 #endif
-        finish(&t, O, n, i);
+    finish(&t, O, n, i);
+}
+#endif
+
+// What one of `threads` threads does: every `threads`-th block of rows, from its own number on.
+INLINE void part(
+    long n, const float *Q, const float *K, const float *V, float *O, float *scratch, long thread, long threads) {
+    float *s = scratch + thread * ROWS * STRIDE;
+    float *keys = scratch + THREADS * ROWS * STRIDE;
+    long blocks = (n + ROWS - 1) / ROWS;
+#if ORDER == ROWS_FIRST && LAYOUT == PACKED && THREADS > 1
+    long groups = (n + GROUP - 1) / GROUP;
+    for (long item = thread; item < HEADS * groups; item += threads)
+        pack(K + item / groups * n * D, n, item % groups * GROUP, GROUP, keys + item * GROUP * D);
+    if (threads > 1) {
+#pragma omp barrier
+    }
+    for (long item = thread; item < HEADS * blocks; item += threads) {
+        long head = item / blocks * n * D;
+        block(n, item % blocks * ROWS, Q + head, keys + item / blocks * groups * GROUP * D, V + head, O + head, s);
     }
 #else
-    state *states = (state *)(keys + TILE * D);
-    for (long j = 0; j < n; j += TILE) {
+    for (long head = 0; head < HEADS * n * D; head += n * D) {
+#if ORDER == ROWS_FIRST
 #if LAYOUT == PACKED
-        pack(K, n, j, at_most(TILE, n - j), keys);
+        pack(K + head, n, 0, n, keys);
 #endif
-        for (long i = 0; i < n; i += ROWS) {
-            state *t = states + i / ROWS;
-            take_rows(Q, n, i, copy, q);
-            if (j == 0)
-                start(t);
-            meet_tile(t, q, LAYOUT == PACKED ? keys : K + j * D, V + j * D, at_most(TILE, n - j), s);
+        for (long b = thread; b < blocks; b += threads)
+            block(n, b * ROWS, Q + head, LAYOUT == PACKED ? keys : K + head, V + head, O + head, s);
+#else
+        float *tile = keys + thread * TILE * D;
+        state *states = (state *)(keys + THREADS * TILE * D);
+        for (long j = 0; j < n; j += TILE) {
+#if LAYOUT == PACKED
+            pack(K + head, n, j, at_most(TILE, n - j), tile);
+#endif
+            for (long b = thread; b < blocks; b += threads) {
+                float copy[ROWS * D] __attribute__((aligned(64)));
+                const float *q[ROWS];
+                long i = b * ROWS, count = at_most(TILE, keys_of(n, i) - j);
+                if (count < 1)
+                    continue;
+                take_rows(Q + head, n, i, copy, q);
+                if (j == 0)
+                    start(states + b);
+                meet_tile(
+                    states + b, q, LAYOUT == PACKED ? tile : K + head + j * D, V + head + j * D, count, i - j, s);
+            }
         }
+        for (long b = thread; b < blocks; b += threads)
+            finish(states + b, O + head, n, b * ROWS);
+#endif
     }
-    for (long i = 0; i < n; i += ROWS)
-        finish(states + i / ROWS, O, n, i);
 #endif
 }
+
+#if THREADS > 1
+#define LEAST 64 // rows for which it pays to wake a thread
+int omp_get_thread_num(void);
+
+void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
+    if (n < LEAST) {
+        part(n, Q, K, V, O, scratch, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(THREADS)
+    part(n, Q, K, V, O, scratch, omp_get_thread_num(), THREADS);
+}
+#else
+void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
+    part(n, Q, K, V, O, scratch, 0, 1);
+}
+#endif

@@ -22,6 +22,31 @@ def attention(n, Q, K, V, O, scratch):
     return {"formula": formula}
 
 
+def attention_causal(n, Q, K, V, O, scratch):
+    return _heads(n, Q, K, V, O, np.triu(np.full((n, n), -np.inf, np.float32), 1))
+
+
+def attention_heads(n, Q, K, V, O, scratch):
+    return _heads(n, Q, K, V, O, None)
+
+
+def _heads(n, Q, K, V, O, mask):
+    logits = np.empty((len(Q), n, n), np.float32)
+    scale = np.float32(0.125)
+
+    def formula():
+        np.matmul(Q, K.transpose(0, 2, 1), out=logits)
+        np.multiply(logits, scale, out=logits)
+        if mask is not None:
+            np.add(logits, mask, out=logits)
+        np.subtract(logits, logits.max(axis=2, keepdims=True), out=logits)
+        np.exp(logits, out=logits)
+        np.matmul(logits, V, out=O)
+        np.divide(O, logits.sum(axis=2, keepdims=True), out=O)
+
+    return {"formula": formula}
+
+
 def conv2d(n, x, w, y):
     around = np.zeros((4, n + 2, n + 2), np.float32)
     columns = np.empty((4, 3, 3, n, n), np.float32)

@@ -5,10 +5,12 @@ arguments that write into the outputs. Tensors share the memory of the arrays. A
 an output is followed by a copy, which is timed: the kernel writes there too.
 """
 
+import os
+
 import torch
 from torch.nn import functional
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 torch.set_grad_enabled(False)
 
 
@@ -29,6 +31,31 @@ def attention(n, Q, K, V, O, scratch):
         torch.mm(q, k.t(), out=logits)
         logits.mul_(0.125)
         torch.mm(torch.softmax(logits, 1), v, out=o)
+
+    return {"scaled_dot_product_attention": fused, "formula": formula}
+
+
+def attention_causal(n, Q, K, V, O, scratch):
+    return _heads(n, Q, K, V, O, True)
+
+
+def attention_heads(n, Q, K, V, O, scratch):
+    return _heads(n, Q, K, V, O, False)
+
+
+def _heads(n, Q, K, V, O, causal):
+    q, k, v, o = _of(Q, K, V, O)
+    heads = [each[None] for each in (q, k, v)]
+    logits = torch.empty(len(Q), n, n)
+    mask = torch.full((n, n), -torch.inf).triu_(1) if causal else torch.zeros(())
+
+    def fused():
+        o.copy_(functional.scaled_dot_product_attention(*heads, scale=0.125, is_causal=causal)[0])
+
+    def formula():
+        torch.bmm(q, k.transpose(1, 2), out=logits)
+        logits.mul_(0.125).add_(mask)
+        torch.bmm(torch.softmax(logits, 2), v, out=o)
 
     return {"scaled_dot_product_attention": fused, "formula": formula}
 
