@@ -24,7 +24,7 @@ from spakweb.store.ledger import store
 from spakweb.store.ledger import writer as writing
 from spakweb.store.ledger import writer_sql as sql
 from spakweb.store.ledger.store import DatabaseLedger, DatabaseLedgers
-from spakweb.store.runs.models import Run, RunRecord, State
+from spakweb.store.runs.models import Run, RunBlob, RunRecord, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
@@ -77,6 +77,35 @@ def test_records_are_there_once_wherever_their_commit_was_cut(
     mine.append([act(3)])
     mine.close()
     assert Run.objects.get().count == 4
+    fault_points["cut"] += 1
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["with a record", "before a record"])
+def test_no_record_is_there_without_the_rows_of_its_blobs(
+    team: Team, monkeypatch: pytest.MonkeyPatch, alone: bool, fault_points: FaultPoints
+) -> None:
+    """A transaction fails, and those after it do not: found by the simulator's seed 260."""
+    mine, left = ledger(team), ["once"]
+    real = writing.Writer._committed
+
+    def committed(self: writing.Writer, batches: list[writing.Batch]) -> Any:
+        if any(batch.blobs for batch in batches) and left:
+            left.clear()
+            raise OperationalError("the connection was cut")
+        return real(self, batches)
+
+    monkeypatch.setattr(writing.Writer, "_committed", committed)
+    mine.blobs.put(b"a proof")
+    if alone:
+        with pytest.raises(LedgerError):
+            mine.blobs.flush()
+    writing.writer.submit(mine.renewal()).result()
+    with pytest.raises(LedgerError):
+        mine.append([act(1)])
+        mine.flush()
+    with pytest.raises(LedgerError):
+        mine.close()
+    assert not left and records() == [("r1", 0)] and not RunBlob.objects.exists()
     fault_points["cut"] += 1
 
 

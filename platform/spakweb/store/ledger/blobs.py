@@ -2,7 +2,8 @@
 
 Takes bytes, gives their digest, and the bytes back, verified. On a disk a blob is written aside, synced and
 renamed, and its name synced, also by whoever finds it there; another storage (an object store) takes it
-whole. Which run has which blob is a row, written before or with the first record that names it.
+whole. Which run has which blob is a row, written before the first record that names it or in its transaction:
+no record is there without it, whatever fails.
 
 A blob that no run has any more is deleted (`drop`). Who stores one that exists already looks once more after
 its row is committed, and stores it again if it was deleted in between: `drop` looks for rows and deletes
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -27,6 +29,7 @@ from spak.errors import LedgerError
 from spak.ledger.blobs import collision, no_lease
 from spak.ledger.faults import typed
 from spak.ledger.private import open_file
+from spakweb.store.ledger.writer_sql import BlobRow
 from spakweb.store.runs.models import RunBlob
 
 REMEMBERED = 10_000
@@ -38,7 +41,7 @@ class StoredBlobs:
     """The blobs of a run in the platform's storage."""
 
     def __init__(
-        self, run: int, hand_in: Callable[[str, int], Future[None]] | None = None, at_once: bool = False
+        self, run: int, hand_in: Callable[[list[BlobRow]], Future[None]] | None = None, at_once: bool = False
     ) -> None:
         self.fsyncs = 0
         self._run = run
@@ -49,6 +52,7 @@ class StoredBlobs:
         self._rows: set[str] = set()
         """Others of the run that were asked for."""
         self._existed: dict[str, bytes] = {}
+        self._pending: deque[BlobRow] = deque()
         self._under_way: list[Future[None]] = []
 
     def put(self, data: bytes) -> str:
@@ -59,7 +63,7 @@ class StoredBlobs:
         if digest not in self._known:
             if not store(digest, data):
                 self._existed[digest] = data
-            self._under_way.append(self._hand_in(digest, len(data)))
+            self._pending.append((self._run, digest, len(data)))
             self._known.add(digest)
             if self._at_once:
                 self.flush()
@@ -94,8 +98,19 @@ class StoredBlobs:
         """Of the same run: give what was put there, before its rows are committed."""
         self._rows |= other._known
 
+    def rows(self, done: Future[None]) -> list[BlobRow]:
+        """The rows that nobody has written yet, for whoever does it and is `done` then."""
+        if found := self._drained():
+            self._under_way.append(done)
+        return found
+
+    def _drained(self) -> list[BlobRow]:
+        return [self._pending.popleft() for _ in range(len(self._pending))]
+
     def flush(self) -> None:
         """Wait until the rows of all blobs put so far are committed; their bytes are durable already."""
+        if self._hand_in is not None and (rows := self._drained()):
+            self._under_way.append(self._hand_in(rows))
         waiting, self._under_way = self._under_way, []
         for done in waiting:
             done.result()
@@ -112,8 +127,9 @@ class StoredBlobs:
 def unleased(run: int) -> StoredBlobs:
     """The blobs of a run for whoever adds what anybody may add, the contents of its workspace."""
 
-    def at_once(digest: str, size: int) -> Future[None]:
-        RunBlob.objects.bulk_create([RunBlob(run_id=run, digest=digest, size=size)], ignore_conflicts=True)
+    def at_once(rows: list[BlobRow]) -> Future[None]:
+        made = [RunBlob(run_id=run, digest=digest, size=size) for run, digest, size in rows]
+        RunBlob.objects.bulk_create(made, ignore_conflicts=True)
         done: Future[None] = Future()
         done.set_result(None)
         return done

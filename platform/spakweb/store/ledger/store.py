@@ -36,7 +36,7 @@ from spakweb.store.ledger import writer as writing
 from spakweb.store.ledger.blobs import StoredBlobs
 from spakweb.store.ledger.intake import DatabaseIntake, exists
 from spakweb.store.ledger.writer import Batch, lost_lease
-from spakweb.store.ledger.writer_sql import Taking, shown
+from spakweb.store.ledger.writer_sql import BlobRow, Taking, shown
 from spakweb.store.runs.models import ENDED, Run, RunRecord, RunSnapshot
 
 RENEW_S = LEASE_S / 5
@@ -59,7 +59,7 @@ class DatabaseLedger:
         self.head = row.head or canon.ZERO
         self.fence = row.fence
         self.fsyncs = 0
-        self.stored = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
+        self.stored = StoredBlobs(row.pk, self._hand_in_blobs if writable else None)
         self.blobs: Blobs = self.stored
         self._writable = writable
         self._under_way: Future[None] | None = None
@@ -93,6 +93,7 @@ class DatabaseLedger:
         self._must_hold()
         batch, placed = self._next(records)
         if placed:
+            batch.blobs = self.stored.rows(batch.done)
             self._under_way = writing.writer.submit(batch)
         return placed
 
@@ -114,7 +115,7 @@ class DatabaseLedger:
             return False
         self.fsyncs += 1
         if batch.make is not None:
-            self.blobs = StoredBlobs(self.row.pk, self._hand_in_blob)
+            self.blobs = self.stored = StoredBlobs(self.row.pk, self._hand_in_blobs)
         self.row.fence, self.row.holder, self.row.left_at = self.fence, leases.process, 0
         self.row.wanted = batch.wanted
         return True
@@ -222,10 +223,16 @@ class DatabaseLedger:
         batch.renew = leases.process, LEASE_S
         return batch
 
-    def _hand_in_blob(self, digest: str, size: int) -> Future[None]:
+    def _hand_in_blobs(self, rows: list[BlobRow]) -> Future[None]:
         batch = self._batch()
-        batch.blobs.append((self.row.pk, digest, size))
+        batch.blobs = rows
+        batch.done.add_done_callback(self._blobs_written)
         return writing.writer.submit(batch)
+
+    def _blobs_written(self, done: Future[None]) -> None:
+        error = done.exception()
+        if isinstance(error, LedgerError):
+            self._failed = error  # a record that names one of them may come: this ledger writes no more
 
     def _settle(self) -> None:
         if self._under_way is not None:

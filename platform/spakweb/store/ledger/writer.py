@@ -212,7 +212,7 @@ class Writer:
             held, written = sql.append(cursor, changed, heads, rows)
             gone = chains.keys() - written
             lost.update(b for b in batches if (b.run, b.fence) in gone and (b.records or b.blobs))
-            kept = [batch for batch in batches if (batch.run, batch.fence) not in gone]
+            kept = [b for b in batches if (b.run, b.fence) not in gone and b not in lost]
             if firsts := [row for batch in made for row in batch.records]:
                 sql.add_records(cursor, firsts)
             if blobs := [blob for batch in kept for blob in batch.blobs]:

@@ -190,7 +190,7 @@ def test_a_blob_that_is_stored_while_it_is_deleted_is_there_afterwards(
     digest = canon.digest(data)
     actions.delete(user, run)
     waiting: list[Any] = []
-    found = StoredBlobs(other.pk, lambda digest, size: waiting.append((digest, size)) or _done())
+    found = StoredBlobs(other.pk, lambda rows: waiting.extend(rows) or _done())
     found.put(data)
     row = RunBlob(run=other, digest=digest, size=len(data))
     if when == "after its row":
