@@ -148,7 +148,7 @@ def rows() -> list[dict[str, Any]]:
         size = local[LONG]["resume"]["bytes"]
         verbs = (_verb_rows(verb, local[SHORT][verb], local[LONG][verb]) for verb in VERBS)
         return [*chain.from_iterable(verbs),
-                *_rows("a worker, SQLite", worker[str(SHORT)], worker[str(LONG)]),
+                *_rows("a worker, SQLite: taking up a run", worker[str(SHORT)], worker[str(LONG)]),
                 row(f"snapshot of the run of {LONG:,} records", size, 0, "B", "")]  # fmt: skip
 
 

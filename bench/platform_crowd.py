@@ -22,7 +22,7 @@ from typing import Any
 from bench import platform_stream as streams
 from bench.sizes import sized
 
-CROWD, PROCESSES = int(os.environ.get("SPAK_BENCH_CROWD", sized(5000, 20))), 2
+CROWD, PROCESSES = sized(5000, 20), 2
 EACH, PAUSE_S = sized(6, 2), sized(4.0, 0.5)
 """Records for each of them, and the time between two of these."""
 OPENING = 50

@@ -136,7 +136,7 @@ class Web:
 
 
 @contextmanager
-def serving(module: str = os.environ.get("SPAK_BENCH_SERVE", "spakweb.work.operate.serve")) -> Iterator[Web]:
+def serving(module: str = "spakweb.work.operate.serve") -> Iterator[Web]:
     """A web part on a free port, as `manage.py up` starts the platform's."""
     listening = sockets_of_os.create_server(("127.0.0.1", 0), backlog=2048)
     reading, writing = os.pipe()

@@ -68,7 +68,7 @@ def looped(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
             return await work()
         finally:
             hub = stream.hub()
-            for watch in hub._all():
+            for watch in [*hub.runs.values(), *hub.teams.values()]:
                 for reader in list(watch.readers):
                     hub.leave(reader)
             hub._threads.shutdown()

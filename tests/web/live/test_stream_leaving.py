@@ -77,7 +77,7 @@ def test_who_hangs_up_at_any_moment_leaves_nothing_behind(team: Team) -> None:
         moments = [chance.uniform(0, 0.6) for _ in range(CLIENTS)]
         await asyncio.gather(*(reads(chance.choice(paths), cookie, moment) for moment in moments))
         await asyncio.sleep(0)
-        return here.readers, dict(here._each), len(here.runs) + len(here.teams)
+        return here.readers, dict(here._each), len(here.runs) + len(here.teams) + len(here._viewers)
 
     assert looped(storm) == (0, {}, 0)
     held.close()

@@ -225,3 +225,33 @@ def test_an_odd_place_is_the_beginning(team: Team, vera: User) -> None:
 
     assert looped(watch) == [[0]] * len(ODD)
     held.close()
+
+
+def test_readers_of_one_person_are_asked_about_once_and_sent_the_same_message(
+    team: Team, vera: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = ledger(team)
+    write(held, 3)
+    run = Run.objects.get()
+    asked: list[int] = []
+    real = stream.over
+
+    def over(pairs: Any) -> Any:
+        asked.append(len(pairs))
+        return real(pairs)
+
+    monkeypatch.setattr(stream, "over", over)
+    monkeypatch.setattr(stream, "MEMBERS_S", 0.01)
+
+    async def watch() -> list[Any]:
+        hub = stream.hub()
+        readers = [await hub.join(run, Viewer(vera.pk, "Vera"), whole=True) for _ in range(5)]
+        await readers[0].watch.ready.wait()
+        while not asked:
+            await asyncio.sleep(0)
+        return [(await anext(stream.batches(reader)))[0] for reader in readers]
+
+    sent = looped(watch)
+    assert {one.type for one in sent} == {"records"} and len(set(map(id, sent))) == 1
+    assert set(asked) == {1}
+    held.close()

@@ -19,7 +19,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from spakweb.face.streams.stream import CROWDED, Crowded, hub, messages
+from spakweb.face.streams.stream import CROWDED, Crowded, batches, hub
 from spakweb.face.streams.viewers import SIGNED_OUT, Viewer
 from spakweb.face.streams.watches import Reader
 from spakweb.ground import access
@@ -70,9 +70,10 @@ class Stream(AsyncWebsocketConsumer, ABC):
 
     async def _pump(self, reader: Reader) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # it went away meanwhile
-            async for message in messages(reader):
-                if message.text and message.type != "closed":
-                    await self.send(text_data=message.text)
+            async for batch in batches(reader):
+                for message in batch:
+                    if message.text and message.type != "closed":
+                        await self.send(text_data=message.text)
             await self.close(reader.closed or ENDED)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.views.decorators.http import require_GET
 
 from spakweb.face.streams.consumers import seq_of
-from spakweb.face.streams.stream import CROWDED, Crowded, hub, messages
+from spakweb.face.streams.stream import CROWDED, Crowded, batches, hub
 from spakweb.face.streams.viewers import Viewer
 from spakweb.face.streams.watches import Message, Reader
 from spakweb.ground import access
@@ -89,8 +89,8 @@ async def _events(join: Join) -> AsyncIterator[bytes]:
         return
     try:
         yield b"retry: 1000\n\n"
-        async for message in messages(reader):
-            yield written(message)
+        async for batch in batches(reader):
+            yield b"".join(map(written, batch))
     finally:
         hub().leave(reader)
 

@@ -6,7 +6,7 @@ fallen behind the window takes pages from the ledger (`whole`), or is told to fe
 ends within a second of the sign-out, the token or the membership of its reader (viewers.py), and pages hear
 who else looks on.
 
-`messages(reader)` gives what a reader is to be sent, as Messages; consumers.py and events.py put them on a
+`batches(reader)` gives what a reader is to be sent, as Messages; consumers.py and events.py put them on a
 wire. Nothing here writes.
 """
 
@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import logging
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -28,7 +28,7 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from spakweb.face.streams.summaries import HEADER, header
 from spakweb.face.streams.viewers import HOLDS_S, People, Viewer, over, people_message
-from spakweb.face.streams.watches import LOOK_S, Message, Reader, TeamWatch, Watch, Watching, as_json
+from spakweb.face.streams.watches import LOOK_S, Message, Reader, TeamWatch, Watch, as_json
 from spakweb.ground import clock
 from spakweb.store.hints import news
 from spakweb.store.runs.models import Run
@@ -62,6 +62,8 @@ class Hub:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="run-stream")
         self._tasks: list[asyncio.Task[None]] = []
         self._each: dict[int, int] = {}
+        self._viewers: dict[tuple[Viewer, int], set[Reader]] = {}
+        """The readers of each viewer of a team: whether one may still watch is asked once for all of them."""
         self._others = 0
         """Sockets that are no readers and have a place (`take_place`)."""
         self._patient = 0
@@ -93,6 +95,10 @@ class Hub:
             return
         self.readers -= 1
         self._one_less(reader.viewer.user)
+        pair = reader.viewer, watch.team
+        self._viewers[pair].discard(reader)
+        if not self._viewers[pair]:
+            del self._viewers[pair]
         watch.left(reader)
         if not watch.readers:
             watch.task.cancel()
@@ -181,6 +187,7 @@ class Hub:
             ]
             self._tasks = [asyncio.create_task(work()) for work in works]
         reader.watch.readers.add(reader)
+        self._viewers.setdefault((reader.viewer, reader.watch.team), set()).add(reader)
         self.readers += 1
         user = reader.viewer.user
         self._each[user] = self._each.get(user, 0) + 1
@@ -278,40 +285,46 @@ class Hub:
         """Close the streams of those who signed out or whose membership ended."""
         while True:
             await asyncio.sleep(MEMBERS_S)
-            readers = [reader for watch in self._all() for reader in watch.readers]
             try:
-                ended = await self.read(partial(over, {(one.viewer, one.watch.team) for one in readers}))
+                ended = await self.read(partial(over, list(self._viewers)))
             except DatabaseError:
                 continue
-            for reader in readers:
-                if code := ended.get((reader.viewer, reader.watch.team)):
+            for pair, code in ended.items():
+                for reader in self._viewers.get(pair, ()):
                     reader.closed = code
                     reader.wake.set()
 
-    def _all(self) -> list[Watching]:
-        return [*self.runs.values(), *self.teams.values()]
 
-
-async def messages(reader: Reader) -> AsyncIterator[Message]:
-    """What the reader is to be sent, until the run ends or it may not read any more; `beat` when quiet."""
+async def batches(reader: Reader) -> AsyncIterator[Sequence[Message]]:
+    """What the reader is to be sent, as much at once as there is, until the run ends or it may not read any
+    more; a `beat` when quiet."""
     watch = reader.watch
     await watch.ready.wait()
     while True:
         reader.wake.clear()
         if reader.closed:
-            yield Message("closed", as_json({"type": "closed", "code": reader.closed}), code=reader.closed)
+            closed = as_json({"type": "closed", "code": reader.closed})
+            yield (Message("closed", closed, code=reader.closed),)
             return
         behind, revision = watch.behind(reader), watch.revision
-        for message in await watch.unsent(reader):
-            yield message
-            if message.type == "end":
+        if found := await watch.unsent(reader):
+            yield found
+            if found[-1].type == "end":
                 return
         if behind or revision != watch.revision:
             continue
         try:
-            await asyncio.wait_for(reader.wake.wait(), BEAT_S)
+            async with asyncio.timeout(BEAT_S):  # without a task of its own, as `wait_for` has
+                await reader.wake.wait()
         except TimeoutError:
-            yield Message("beat")
+            yield (Message("beat"),)
+
+
+async def messages(reader: Reader) -> AsyncIterator[Message]:
+    """The same, one at a time."""
+    async for batch in batches(reader):
+        for message in batch:
+            yield message
 
 
 _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()

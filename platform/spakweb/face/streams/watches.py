@@ -170,6 +170,8 @@ class Watch(Watching):
         self._edges: dict[str, tuple[int, list[Any]]] = {}
         self._header = 0
         self._states: dict[int, str] = {}
+        self._pages: dict[int, Message] = {}
+        """By their first record: those of the window that were sent since the last time it changed."""
         super().__init__(hub, team)
 
     @property
@@ -195,7 +197,7 @@ class Watch(Watching):
         self.count = max(self.count, folded)
         self._seen, self._folded = seen, folded
         self.revision += 1
-        self._states = {}
+        self._states, self._pages = {}, {}
         if shown != self.shown:
             self.shown, self._header = shown, self.revision
         self.ended = shown["state"] in ENDED and self.count >= shown["count"]
@@ -267,7 +269,11 @@ class Watch(Watching):
 
     async def _records(self, reader: Reader) -> Message:
         """The next ones. When they cannot be read, a beat: it is tried again, or the reader is closed."""
-        if reader.next < self.first:
+        start = reader.next
+        if (page := self._pages.get(start)) is not None:
+            reader.next = page.items[-1].seq + 1
+            return page
+        if start < self.first:
             if not reader.whole and self.count - reader.next > BEHIND:
                 skipped = {"type": "resync", "from": reader.next, "to": self.count}
                 reader.next = self.count
@@ -290,7 +296,10 @@ class Watch(Watching):
         reader.next = items[-1].seq + 1
         rows = ",".join(item.row for item in items)
         text = f'{{"type":"records","count":{self.count},"records":[{rows}]}}'
-        return Message("records", text, items)
+        page = Message("records", text, items)
+        if start >= self.first:
+            self._pages[start] = page
+        return page
 
     def items(self, start: int) -> tuple[Item, ...]:
         """The next page of the window from `start` on, which lies in it."""
