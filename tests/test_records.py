@@ -42,6 +42,7 @@ RECORDS = st.builds(
     seq=st.integers(0, 10**9),
     at=st.integers(0, 2**45),
     side=BODIES,
+    text=st.just(b""),
 )
 
 
@@ -52,6 +53,8 @@ def test_a_line_comes_back_as_its_record(record: Record) -> None:
     back = decode(line)
     assert back.hash == placed.hash
     assert place(back, back.seq, canon.ZERO) == (back, line)
+    made = record._replace(text=canon.dumps(record.body))
+    assert place(made, made.seq, canon.ZERO) == (placed, line)
     assert (back.kind, back.body, back.seq, back.side) == (record.kind, record.body, record.seq, record.side)
     assert back.content == record.content
 

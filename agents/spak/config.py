@@ -47,7 +47,7 @@ from spak.policy.law import Law
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import SHIPPED, Host, Own, laws
-from spak.runner.faults import fault_of
+from spak.runner.faults import fault_before
 from spak.runner.secrets import Secrets, places_of
 from spak.secrets.redact import MIN_SECRET, Redactor
 from spak.secrets.secret import Secret
@@ -328,7 +328,7 @@ def box(chosen: Settings, least: str = "RESTRICTED") -> Launcher:
             )
         if RANKS.get(name.upper(), 0) >= needed:
             made = LAUNCHERS[name]()
-            if error := fault_of(made):
+            if error := fault_before(made):
                 raise error
             return made
     raise UnavailableError(

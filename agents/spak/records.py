@@ -14,6 +14,7 @@ tokens, references to proofs) decides nothing and is in the chain only. Source: 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -85,6 +86,8 @@ class Record(NamedTuple):
     at: int = 0
     side: Mapping[str, Any] = MappingProxyType({})
     hash: str = ""
+    text: bytes = b""
+    """The canonical bytes of `body`, if they were made before it is written; empty in one out of a ledger."""
 
     @property
     def content(self) -> str:
@@ -94,7 +97,21 @@ class Record(NamedTuple):
 
 def content_of(kind: str, authority: str, task: str, step: str, attempt: int, body: Mapping[str, Any]) -> str:
     """The name of a commit: its decision, without place, clock or side notes."""
-    return canon.content_hash([kind, authority, task, step, attempt, body])
+    return content_of_text(kind, authority, task, step, attempt, canon.dumps(body))
+
+
+def content_of_text(kind: str, authority: str, task: str, step: str, attempt: int, text: bytes) -> str:
+    """The same, from the canonical bytes of its body."""
+    return canon.digest(b"%b%d,%b]" % (_place(kind, authority, task, step), attempt, text))
+
+
+@lru_cache(4096)
+def _place(*names: str) -> bytes:
+    """The beginning of a list of these texts, which repeat from record to record."""
+    return canon.dumps(names)[:-1] + b","
+
+
+_quoted = lru_cache(4096)(canon.dumps)
 
 
 def place(record: Record, seq: int, previous: str) -> tuple[Record, bytes]:
@@ -102,25 +119,20 @@ def place(record: Record, seq: int, previous: str) -> tuple[Record, bytes]:
 
     `previous` is the hash of the line before, `canon.ZERO` for the first.
     """
-    members: dict[str, Any] = {
-        "authority": record.authority,
-        "body": record.body,
-        "kind": record.kind,
-        "seq": seq,
-    }
-    if record.at:
-        members["at"] = record.at
-    if record.attempt:
-        members["attempt"] = record.attempt
-    if record.side:
-        members["side"] = record.side
-    if record.step:
-        members["step"] = record.step
-    if record.task:
-        members["task"] = record.task
-    rest = canon.dumps(members)[1:]
+    at, attempt, side = record.at, record.attempt, record.side
+    rest = b'%b%b"authority":%b,"body":%b,"kind":%b,"seq":%d%b%b%b}' % (
+        b'"at":%d,' % at if at else b"",
+        b'"attempt":%d,' % attempt if attempt else b"",
+        _quoted(record.authority),
+        record.text or canon.dumps(record.body),
+        _quoted(record.kind),
+        seq,
+        b',"side":%b' % canon.dumps(side) if side else b"",
+        b',"step":%b' % _quoted(record.step) if record.step else b"",
+        b',"task":%b' % _quoted(record.task) if record.task else b"",
+    )
     chain = canon.digest(previous.encode() + rest)
-    line = b'{"#":"' + chain.encode() + b'",' + rest + b"\n"
+    line = b'{"#":"%b",%b\n' % (chain.encode(), rest)
     return Record(*record[:6], seq, *record[7:9], chain), line
 
 
@@ -159,7 +171,7 @@ def decode(line: bytes) -> Record:
 
 
 def _wrong_member(record: Record) -> str:
-    kind, authority, body, task, step, attempt, seq, at, side, chain = record
+    kind, authority, body, task, step, attempt, seq, at, side, chain = record[:10]
     if (
         type(kind) is type(authority) is type(task) is type(step) is type(chain) is str
         and type(seq) is type(attempt) is type(at) is int

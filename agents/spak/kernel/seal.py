@@ -11,7 +11,7 @@ from typing import Any
 
 from spak import canon
 from spak.kernel.state import State, changed
-from spak.records import Authority, Record, content_of
+from spak.records import Authority, Record, content_of_text
 
 
 def opening(semantics: int, rules: Mapping[str, Any]) -> str:
@@ -26,8 +26,9 @@ def fold(summary: str, content: str) -> str:
 
 def seal(state: State, at: int, kind: str, body: Mapping[str, Any]) -> tuple[Record, State, str]:
     """The commit, the state that remembers it, and the commit's content hash."""
-    place = state.r0
-    content = content_of(kind, Authority.COMMIT, place.task, place.step, place.attempt, body)
-    record = Record(kind, Authority.COMMIT, body, place.task, place.step, place.attempt, -1, at)
+    task, step, attempt = state.r0
+    text = canon.dumps(body)
+    content = content_of_text(kind, Authority.COMMIT, task, step, attempt, text)
+    record = Record(kind, Authority.COMMIT, body, task, step, attempt, -1, at, text=text)
     executive = changed(state.r7, {"summary": fold(state.r7.summary, content), "last": content})
     return record, changed(state, {"r7": executive}), content

@@ -6,6 +6,7 @@ about the run. What such a fault is `spak.files.faults` says.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +22,13 @@ _Result = TypeVar("_Result")
 REPEATS, PAUSE_S = 3, 0.5
 """So often a step is done again that says that a disk is full while the host's has room, and after how long.
 One that says it each time has a small disk of its own, and that is its outcome."""
+
+
+TRIED_S = 60.0
+"""For so long a launcher that worked is not tried again before a run begins: each try starts a sandbox."""
+
+_worked: dict[object, float] = {}
+"""When each kind of launcher was tried and worked, by what tried it."""
 
 
 class NamesFull(Exception):
@@ -68,6 +76,16 @@ def must_work(launcher: Launcher | None) -> None:
     """Raises: UnavailableError `unavailable.sandbox`, `unavailable.host` where it cannot start anything."""
     if launcher is not None and (error := fault_of(launcher)):
         raise error
+
+
+def fault_before(launcher: Launcher) -> UnavailableError | None:
+    """Why a launcher does not work, before a run begins. If a job then does not start, `look` tries again."""
+    tried, now = (type(launcher), type(launcher).probe), time.monotonic()
+    if now - _worked.get(tried, -TRIED_S) < TRIED_S:
+        return None
+    if (error := fault_of(launcher)) is None:
+        _worked[tried] = now
+    return error
 
 
 def fault_of(launcher: Launcher) -> UnavailableError | None:

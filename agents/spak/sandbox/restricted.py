@@ -20,6 +20,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from spak.errors import BugError, UnavailableError
@@ -63,7 +65,8 @@ class Restricted:
         self._root = os.geteuid() == 0
         drop = [_program(name, "install util-linux") if self._root else "" for name in ("setpriv", "prlimit")]
         self._programs = chain.Programs(bwrap, *drop)
-        self.version = _version(bwrap)
+        found = Path(bwrap).stat()
+        self.version = _version(bwrap, (found.st_ino, found.st_size, found.st_mtime_ns))
         try:
             seccomp.program(platform.machine())
         except BugError as error:
@@ -281,7 +284,9 @@ def _program(name: str, hint: str) -> str:
     return found
 
 
-def _version(bwrap: str) -> tuple[int, ...]:
+@lru_cache(4)
+def _version(bwrap: str, mark: tuple[int, int, int]) -> tuple[int, ...]:
+    """What a program says of itself, asked once for a file that has this inode, size and time."""
     try:
         text = subprocess.run([bwrap, "--version"], capture_output=True, text=True, timeout=20, env={}).stdout
     except (OSError, subprocess.TimeoutExpired) as error:

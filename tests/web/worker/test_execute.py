@@ -191,7 +191,7 @@ def test_a_worker_stopped_while_it_begins_a_run_keeps_no_other_run_waiting(
     first, second = begun(user, HELLO), begun(user, HELLO)
     sent: list[str] = []
     monkeypatch.setattr(tasks, "send", lambda key, queue: sent.append(key))
-    with open_run._alone(first.key):  # it holds the folder; its choice of the run has ended
+    with open_run._alone(first):  # it holds the folder; its choice of the run has ended
         tasks.advance(first.key)
         first.refresh_from_db()
         assert (first.state, first.reason.partition(":")[0]) == (State.QUEUED, "workspace.busy")

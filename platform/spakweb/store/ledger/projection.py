@@ -171,7 +171,10 @@ class Projection:
             metric["every"] *= 2
 
     def _spend(self, side: Mapping[str, Any], task: str) -> None:
-        cost, node = cost_of(side), self.data["nodes"].get(task) or _node()
+        cost = cost_of(side)
+        if not cost.answers:
+            return
+        node = self.data["nodes"].get(task) or _node()
         self.data["tokens"]["used"] += cost.tokens
         self.data["cost"] += cost.nanousd
         self.data["answers"] += cost.answers

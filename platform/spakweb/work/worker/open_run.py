@@ -37,8 +37,7 @@ log = logging.getLogger(__name__)
 def take(row: Run) -> Runner:
     """The runner of a run: a new one, or one that goes on from the ledger. Raises: LedgerError."""
     if not row.count:
-        with _alone(row.key):
-            retry_policy.in_hand(row)
+        with _alone(row):
             return begin(row, DatabaseLedgers(known=row), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]
@@ -70,12 +69,12 @@ def _host(row: Run, program: Program, about: Mapping[str, Any]) -> Host:
 
 
 @contextlib.contextmanager
-def _alone(key: str) -> Iterator[None]:
+def _alone(row: Run) -> Iterator[None]:
     """Before a run has a lease, only one on this host fills its workspace, and from nothing.
 
     Raises: RunError `workspace.busy`; LedgerError `ledger.busy` when it has begun.
     """
-    folder = folder_of(key)
+    key, folder = row.key, folder_of(row.key)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "begin.lock").open("a") as file:
         try:
@@ -83,7 +82,7 @@ def _alone(key: str) -> Iterator[None]:
         except BlockingIOError as error:
             message = f"run {key} is begun by another worker of this host"
             raise RunError("workspace.busy", message, "wait for it, or end it if it was stopped") from error
-        if Run.objects.filter(key=key, count__gt=0).exists():
+        if not retry_policy.in_hand(row):
             raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
         left = [folder / "workspace", folder / "store", *folder.glob(f"{FETCH}*")]
         for path in left:  # of one that died while it filled them

@@ -13,7 +13,7 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q
 from kombu.exceptions import KombuError
 
@@ -84,15 +84,23 @@ def not_mine() -> Q:
 def next_up(queue: str) -> list[int]:
     """The teams that the next slot of the queue may go to, in order."""
     now = clock.now()
-    waiting = Run.objects.filter(ready(now), not_mine(), queue=queue).order_by()
+    waiting = _waiting(queue, now)
+    if not waiting:
+        return []
     in_hand = Run.objects.filter(held(now)).order_by()
     having = dict(in_hand.values_list("team").annotate(Count("pk")))
     teams = [
         (having.get(team, 0), oldest or now, team)
-        for team, oldest in waiting.values_list("team").annotate(Min("enqueued_at"))
+        for team, oldest in waiting
         if having.get(team, 0) < settings.TEAM_RUNS
     ]
     return [team for *_, team in sorted(teams)]
+
+
+def _waiting(queue: str, now: datetime) -> list[tuple[int, datetime | None]]:
+    """The teams with runs in the queue that a slot may go to, and since when the first of them waits."""
+    runs = Run.objects.filter(ready(now), not_mine(), queue=queue).order_by()
+    return list(runs.values_list("team").annotate(Min("enqueued_at")))
 
 
 def next_of(queue: str) -> str | None:
@@ -109,7 +117,8 @@ def pick(queue: str, key: str = "") -> str | None:
     waiting = Run.objects.filter(due(), free(clock.now()), not_mine(), queue=queue)
     if key and waiting.filter(key=key).exclude(wanted="").exists():
         return key
-    for team in next_up(queue):
+    teams = [team for team, _ in _waiting(queue, clock.now())]
+    for team in next_up(queue) if len(teams) > 1 else teams:
         if found := _chosen(queue, team):
             return found
     return None
@@ -118,7 +127,8 @@ def pick(queue: str, key: str = "") -> str | None:
 def _chosen(queue: str, team: int) -> str | None:
     """The longest waiting of a team, if it may have one more: one slot after the other asks for a team."""
     with transaction.atomic():
-        list(Team.objects.select_for_update(no_key=True).filter(pk=team).values_list("pk"))
+        if connection.features.has_select_for_update:  # else all of the database is locked
+            list(Team.objects.select_for_update(no_key=True).filter(pk=team).values_list("pk"))
         now = clock.now()
         mine = Run.objects.filter(team=team)
         if mine.filter(held(now)).count() >= settings.TEAM_RUNS:

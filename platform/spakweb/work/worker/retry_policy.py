@@ -79,9 +79,10 @@ def count(row: Run, error: Exception) -> Literal["stopped"]:
     return "stopped"
 
 
-def in_hand(row: Run) -> None:
-    """A run without records is about to be begun: it has no lease yet that would say so."""
-    Run.objects.filter(pk=row.pk, count=0).update(left_at=0)
+def in_hand(row: Run) -> bool:
+    """A run without records is about to be begun: it has no lease yet that would say so. False where it has
+    some."""
+    return bool(Run.objects.filter(pk=row.pk, count=0).update(left_at=0))
 
 
 def left_behind(row: Run) -> bool:

@@ -59,16 +59,17 @@ def advance(key: str) -> None:
 
 
 def _advance(key: str) -> None:
-    queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
-    if queue is None or no_room():  # `watch` puts all runs back when there is room
+    row = Run.objects.filter(key=key).values_list("queue", "wanted").first()
+    if row is None or no_room():  # `watch` puts all runs back when there is room
         return
+    queue, wanted = row
     for _ in range(TRIES):
         if held_run.stopping.is_set():  # a message that came while this worker ends
             put_back(key)
             return
         try:
             with worker_health.short("choosing a run"):
-                chosen = pick(queue, key)
+                chosen = pick(queue, key if wanted else "")
         except OperationalError as error:  # a stopped process holds a lock, which the database takes from it
             log.warning("no run was chosen: %s", error)
             connection.close()
