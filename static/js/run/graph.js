@@ -2,7 +2,7 @@
 // [from, signal, to, times, slips]; changes attributes of the drawing that the server made, and no place in it.
 
 const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "last step failed", failed: "failed", refused: "refused", cancelled: "cancelled" };
-const LARGE = 300;
+const LARGE = 300, MARGIN = 100;
 const NAMES = { succeeded: "done" };
 
 export const nodeName = (state) => NAMES[state] ?? state;
@@ -24,23 +24,20 @@ export class Graph {
     };
     svg.addEventListener("pointerover", come);
     svg.addEventListener("focusin", come);
-    if (this.large) {  // what is out of sight is drawn when it comes into sight
-      const sight = new IntersectionObserver((entries) => {
-        for (const entry of entries) {
-          const found = this.nodes.get(entry.target.dataset.task);
-          found.seen = entry.isIntersecting;
-          if (found.seen && found.wanted) this.draw(found);
-        }
-      }, { rootMargin: "100px" });
-      for (const { box } of this.nodes.values()) sight.observe(box);
-    }
     const edges = [...svg.querySelectorAll(".edge")], labels = [...svg.querySelectorAll(".label")];
     edges.forEach((edge, place) => {
-      const key = `${edge.dataset.from}|${edge.dataset.to}`;
+      const key = `${edge.dataset.from}|${edge.dataset.to}`, box = labels[place];
       this.edges.set(key, edge);
-      const ground = labels[place]?.querySelector("rect");
-      for (const text of labels[place]?.querySelectorAll("text") ?? []) this.labels.set(`${key}|${text.textContent}`, { text, ground, trigger: text.textContent });
+      const ground = box?.querySelector("rect");
+      for (const text of box?.querySelectorAll("text") ?? []) this.labels.set(`${key}|${text.textContent}`, { box, text, ground, trigger: text.textContent });
     });
+    if (this.large) this.sight = new Sight(svg, [...this.nodes.values(), ...this.labels.values()], (come) => this.come(come));
+  }
+
+  // What is out of sight in a large graph is drawn when it comes into sight.
+  come(parts) {
+    for (const part of parts) if (part.box.dataset.task) this.draw(part);
+    this.widen(parts.filter((part) => part.text && part.ground).map((part) => this.count(part)));
   }
 
   node(task, state, visits, failed = 0) {
@@ -79,21 +76,76 @@ export class Graph {
     const changed = [];
     for (const [from, signal, to, times, slips] of list) {
       const key = `${from}|${to}`, edge = this.edges.get(key), label = this.labels.get(`${key}|${signal}`);
-      if (edge) edge.dataset.taken = slips ? "slipped" : "true";
+      const way = slips ? "slipped" : "true";
+      if (edge && edge.dataset.taken !== way) edge.dataset.taken = way;
+      const title = slips && label ? edge?.querySelector("title") : null;
+      if (title) title.textContent = `${title.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
       if (!label) continue;
-      label.text.textContent = `${label.trigger} ${times}×`;
-      label.text.dataset.count = times;
-      if (slips) label.text.dataset.slips = slips;
-      const title = edge?.querySelector("title");
-      if (slips && title) title.textContent = `${title.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
-      if (label.ground) changed.push(label);
+      label.wanted = [times, slips];
+      if (!this.large || label.seen) changed.push(this.count(label));
     }
-    const wide = changed.map(({ text }) => Math.ceil(text.getComputedTextLength()) + 8);
-    changed.forEach(({ ground }, place) => {
-      const old = Number(ground.getAttribute("width"));
+    this.widen(changed);
+  }
+
+  count(label) {
+    const [times, slips] = label.wanted;
+    label.text.textContent = `${label.trigger} ${times}×`;
+    label.text.dataset.count = times;
+    if (slips) label.text.dataset.slips = slips;
+    return label;
+  }
+
+  // The ground of a label is as wide as its text; that is measured where the text has become longer.
+  widen(labels) {
+    const longer = labels.filter(({ text, ground, length = 0 }) => ground && text.textContent.length > length);
+    const wide = longer.map(({ text }) => Math.ceil(text.getComputedTextLength()) + 8);
+    longer.forEach((label, place) => {
+      const { ground, text } = label, old = Number(ground.getAttribute("width"));
+      label.length = text.textContent.length;
       if (wide[place] <= old) return;
       ground.setAttribute("x", Number(ground.getAttribute("x")) - (wide[place] - old) / 2);
       ground.setAttribute("width", wide[place]);
     });
+  }
+}
+
+// Which parts of a large drawing are in sight. They do not move in it, so that each is measured once: an
+// observer of a thousand parts measures them all in each frame.
+class Sight {
+  constructor(svg, parts, come) {
+    Object.assign(this, { svg, parts, come, frame: svg.closest(".graph-scroll") ?? svg, width: 0, due: false });
+    const look = () => {
+      if (this.due) return;
+      this.due = true;
+      requestAnimationFrame(() => {
+        this.due = false;
+        this.look();
+      });
+    };
+    addEventListener("scroll", look, { capture: true, passive: true });
+    new ResizeObserver(look).observe(this.frame);
+    addEventListener("resize", look);
+  }
+
+  look() {
+    const at = this.svg.getBoundingClientRect(), view = this.frame.getBoundingClientRect();
+    if (at.width && at.width !== this.width) this.measure(at);
+    const left = view.left - at.left - MARGIN, right = view.right - at.left + MARGIN;
+    const top = Math.max(view.top, 0) - at.top - MARGIN, bottom = Math.min(view.bottom, innerHeight) - at.top + MARGIN;
+    const come = [];
+    for (const part of this.parts) {
+      const { place } = part, seen = this.width > 0 && place.x < right && place.x + place.width > left && place.y < bottom && place.y + place.height > top;
+      if (seen && !part.seen && part.wanted) come.push(part);
+      part.seen = seen;
+    }
+    this.come(come);
+  }
+
+  measure(at) {
+    this.width = at.width;
+    for (const part of this.parts) {
+      const { x, y, width, height } = part.box.getBoundingClientRect();
+      part.place = { x: x - at.left, y: y - at.top, width, height };
+    }
   }
 }

@@ -16,7 +16,7 @@ import { Aborted, Requests } from "./requests.js";
 import { follow } from "./stream.js";
 import { Tasks, WORDS } from "./tasks.js";
 
-const QUEUED_MS = 5000, CHECK_MS = 500, REST = 3;
+const QUEUED_MS = 5000, CHECK_MS = 500, REST = 3, FRAMES_MS = 34, PAINT_MS = 500;
 const SHOWN = ["state", "task", "asks", "steps", "wanted", "count"];
 
 class RunPage {
@@ -70,10 +70,15 @@ class RunPage {
     if (place) place.textContent = line;
   }
 
-  // Records and states are shown at once; then the page rests REST times as long as that took, and what comes
-  // meanwhile is shown together: frames go on however fast a run is and however slow a machine.
+  // Records and states are shown at once; then the page rests REST times as long as that took until it was
+  // painted, and what comes meanwhile is shown together: frames go on however fast a run is and however slow a
+  // machine.
   show() {
     const began = performance.now(), messages = this.messages;
+    if (this.due > began + 1) {  // the last ones took longer to paint than to make
+      this.timer = setTimeout(() => this.show(), this.due - began);
+      return;
+    }
     this.messages = [];
     this.timer = 0;
     const records = messages.filter(({ type }) => type === "records"), states = messages.filter(({ type }) => type === "state");
@@ -89,7 +94,10 @@ class RunPage {
       this.tasks.update([...nodes.values()], [...edges.values()]);
     }
     this.pane.element.getBoundingClientRect();  // laying it out is a part of what it takes
-    this.due = performance.now() + REST * (performance.now() - began);
+    const rest = (took) => { this.due = Math.max(this.due, performance.now() + REST * took); };
+    rest(performance.now() - began);
+    const painted = () => rest(Math.min(performance.now() - began - FRAMES_MS, PAINT_MS));  // a hidden page waits long
+    requestAnimationFrame(() => requestAnimationFrame(painted));
   }
 
   changed(fresh) {
