@@ -5,6 +5,7 @@
 //   PASSES   3: mean, then squares of what differs from it, then the row; 2: both sums at once, of what differs
 //            from the row's first number
 //   UNROLL   steps of the last pass that are written out
+//   AHEAD    while a row is written, the row so many further on is fetched into the cache; 0: none
 
 #include <math.h>
 
@@ -19,6 +20,9 @@
 #endif
 #ifndef UNROLL
 #define UNROLL 4
+#endif
+#ifndef AHEAD
+#define AHEAD 0
 #endif
 
 #define COLUMNS 768
@@ -65,8 +69,12 @@ void layernorm(long n, const float *x, const float *w, const float *b, float *y)
         float variance = total(squares) / COLUMNS;
 #endif
         float scale = 1.0f / sqrtf(variance + 1e-5f);
-        UNROLLED(UNROLL) for (int j = 0; j < COLUMNS; j += WIDTH)
+        const float *next = i + AHEAD < n ? x + AHEAD * COLUMNS : x;
+        UNROLLED(UNROLL) for (int j = 0; j < COLUMNS; j += WIDTH) {
+            if (AHEAD)
+                __builtin_prefetch(next + j);
             *(vec *)(y + j) =
                 (*(const vec *)(x + j) - mean) * scale * *(const vec *)(w + j) + *(const vec *)(b + j);
+        }
     }
 }

@@ -94,7 +94,7 @@ def plot(rows: Sequence[Attempted], first: float | None) -> str:
     parts.append(
         '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
         '<span class="fail">× failed</span>; the line is the best so far; '
-        f"{'milliseconds of CPU time' if unit == 'ms' else escape(unit) or 'the metric'}"
+        f"{'milliseconds' if unit == 'ms' else escape(unit) or 'the metric'}"
         f"{', log scale' if scale.is_log else ''}{_why_uneven(rows)}</p>"
     )
     return "\n".join(parts)
