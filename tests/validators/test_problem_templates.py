@@ -37,7 +37,11 @@ POINTS = {
     ],
     "gemm_skinny": [{}, {"ROWS": 12, "PAIRS": 1}, {"ROWS": 1, "UNROLL": 8}],
     "histogram": [{}, {"TABLES": 1, "WORD": 1}, {"TABLES": 8, "WORD": 4, "AHEAD": 1}],
-    "layernorm": [{}, {"WIDTH": 32, "SUMS": 3, "PASSES": 2, "AHEAD": 1}, {"WIDTH": 4, "SUMS": 1, "UNROLL": 1}],
+    "layernorm": [
+        {},
+        {"WIDTH": 32, "SUMS": 3, "PASSES": 2, "AHEAD": 1},
+        {"WIDTH": 4, "SUMS": 1, "UNROLL": 1},
+    ],
     "reduction": [{}, {"WIDTH": 16, "LANES": 8}, {"WIDTH": 4, "LANES": 1}],
     "softmax": [{}, {"WIDTH": 32, "LANES": 8, "STORE": 0}, {"WIDTH": 4, "LANES": 3, "EXP": 5}],
     "gemm": [
