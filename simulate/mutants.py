@@ -34,7 +34,7 @@ class Mutant(NamedTuple):
 MUTANTS: dict[str, Mutant] = {
     # leases
     "a lease never ends": Mutant(LEASES, "lapsed", "| Q(lease_until__lt=now) |", "|"),
-    "a lease is taken without a new fence": Mutant(STORE, "_taken", '"fence": F("fence") + 1, ', ""),
+    "a lease is taken without a new fence": Mutant(STORE, "_taken", '"fence": before + 1, ', ""),
     "any process renews a lease": Mutant(SQL, "_RENEWED", "AND fence = %s", "AND %s >= 0"),
     "any process gives a lease back": Mutant(SQL, "_FREED", "AND fence = %s", "AND %s >= 0"),
     "a lease is not given back": Mutant(STORE, "DatabaseLedger.close", "batch.free = True", "pass"),
@@ -42,6 +42,7 @@ MUTANTS: dict[str, Mutant] = {
         STORE, "Leases._renew",
         "writing.writer.submit(ledger.renewal()) for", "writing.writer.submit(ledger._batch()) for",
     ),
+    "a slot takes the lease of another slot": Mutant(STORE, "_take", " or ledger.row.fence != fence", ""),
     "a worker chooses what it holds": Mutant(QUEUE, "not_mine", "~Q(key__in=store.leases.held())", "Q()"),
     # fencing
     "a lost lease is confirmed": Mutant(

@@ -16,7 +16,7 @@ from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from spak.errors import UnavailableError
+from spak.errors import LedgerError, UnavailableError
 from spakweb.ground.celery_app import look
 from spakweb.ground.teams.models import Team
 from spakweb.store.ledger import store
@@ -100,6 +100,25 @@ def test_who_chose_a_run_gets_its_lease_and_nobody_else(teams: list[Team]) -> No
     assert store._taken("a0")
     queue.let_go("a0")
     assert Run.objects.get().holder == store.leases.process, "a lease that was taken is not let go"
+
+
+def test_a_slot_that_froze_with_its_lease_does_not_take_that_of_another_slot(
+    teams: list[Team], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are of one process, and would go on with the run at once (`make simulate`, seed 322)."""
+    waiting(teams[0], "a0", 9)
+    real = store._taken
+
+    def and_freezes(run: str) -> int | None:
+        fence = real(run)
+        Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        assert fence is not None and real(run) == fence + 1, "another slot"
+        return fence
+
+    monkeypatch.setattr(store, "_taken", and_freezes)
+    with pytest.raises(LedgerError, match="is held by another runner"):
+        store._take("a0", 0)
+    assert store.leases.held() == []
 
 
 def test_a_run_that_this_process_holds_is_not_chosen_when_its_lease_ends(teams: list[Team]) -> None:

@@ -450,11 +450,11 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
     pause = 0.01
     while True:
         with worker_health.short("taking a lease"):
-            taken = _taken(run)
-        if taken:
+            fence = _taken(run)
+        if fence is not None:
             ledger = DatabaseLedger(Run.objects.get(key=run), writable=True)
-            if ledger.row.holder != leases.process:
-                raise lost_lease(run)
+            if ledger.row.holder != leases.process or ledger.row.fence != fence:
+                raise lost_lease(run)  # if only the fence differs, it is another slot of this process
             leases.add(ledger)
             return ledger
         left = until - time.monotonic()
@@ -468,18 +468,22 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
         pause = min(pause * 2, 0.25)
 
 
-def _taken(run: str) -> bool:
-    """The time is that of the write, which may have waited for others'. A lease that ended because it could
-    not be renewed is still held here, as long as nobody else has taken it."""
+def _taken(run: str) -> int | None:
+    """The fence of the lease, None if it is not free. The time is that of the write, which may have waited.
+    A lease that ended because it could not be renewed is still held here, as long as nobody else has taken
+    it."""
     mine = leases.fence(run)
     with transaction.atomic():
-        Run.objects.select_for_update(no_key=True).filter(key=run).values_list("pk").first()
+        row = Run.objects.select_for_update(no_key=True).filter(key=run)
+        before = row.values_list("fence", flat=True).first()
+        if before is None:
+            return None
         now = clock.now()
         free = Q(holder__in=("", leases.choosing)) | lapsed(now)
         until = now + timedelta(seconds=LEASE_S)
-        rows = Run.objects.filter(free, key=run).exclude(fence=mine).exclude(state__in=ENDED)
-        taken = {"fence": F("fence") + 1, "holder": leases.process, "lease_until": until}
-        return bool(rows.update(**taken, left_at=F("count")))
+        rows = Run.objects.filter(free, key=run, fence=before).exclude(fence=mine).exclude(state__in=ENDED)
+        taken = {"fence": before + 1, "holder": leases.process, "lease_until": until}
+        return before + 1 if rows.update(**taken, left_at=F("count")) else None
 
 
 def _lines(run: int, start: int, end: int) -> Iterator[bytes]:
