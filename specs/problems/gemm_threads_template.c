@@ -110,6 +110,7 @@ static void some(long n, long first, long last, int thread, const float *A, cons
 #if THREADS > 1
 #define LEAST 48 // rows for which it pays to wake a thread
 int omp_get_thread_num(void);
+int omp_get_num_threads(void); // fewer than THREADS where the caller, or OMP_THREAD_LIMIT, gives no more
 
 void gemm(long n, const float *A, const float *B, float *C) {
     if (n < LEAST) {
@@ -119,8 +120,8 @@ void gemm(long n, const float *A, const float *B, float *C) {
     long blocks = (n + ROWS - 1) / ROWS;
 #pragma omp parallel num_threads(THREADS)
     {
-        int thread = omp_get_thread_num();
-        long first = blocks * thread / THREADS * ROWS, last = blocks * (thread + 1) / THREADS * ROWS;
+        int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        long first = blocks * thread / threads * ROWS, last = blocks * (thread + 1) / threads * ROWS;
         some(n, first, last < n ? last : n, thread, A, B, C);
     }
 }

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cpu_calls import Lab, code
 from spak.tuning.spec import shared
+from spak.validators import cpu_process
 
 pytestmark = pytest.mark.sandbox
 
@@ -95,3 +102,59 @@ def test_the_kernels_that_share_their_work_are_right(lab: Lab) -> None:
         assert template is not None
         seen = lab.measure(lab.compiled(template, *flags), "baseline", problem=problem, n=96, threads=3)
         assert seen.status == "measured", (problem, point, seen.checks)
+
+
+def test_work_before_go_is_seen(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread wakes by itself (futex takes a time) and may begin when the inputs are there."""
+    worked = [0]
+    written, clock = cpu_process._bytes, cpu_process.Process._clock
+
+    def write(array: NDArray[np.float32]) -> NDArray[np.uint8]:
+        worked[0] += 1000
+        return written(array)
+
+    monkeypatch.setattr(cpu_process, "_bytes", write)
+    monkeypatch.setattr(cpu_process.Process, "_clock", lambda self: clock(self) + worked[0])
+    seen = lab.measure(together(lab, 2, 2), "baseline", problem="gemm", n=96, threads=2)
+    assert code(seen) == "idle_work", seen.checks
+
+
+CALLED = """
+import ctypes, sys
+import numpy as np
+
+n, draw = 96, np.random.default_rng(1)
+library = ctypes.CDLL(sys.argv[1])
+def block(*shape):
+    held = np.zeros(np.prod(shape) + 16, np.float32)
+    at = -held.ctypes.data % 64 // 4
+    return held[at : at + np.prod(shape)].reshape(shape)
+def real(*shape):
+    found = block(*shape)
+    found[:] = draw.standard_normal(shape)
+    return found
+def call(name, *arrays):
+    getattr(library, name)(ctypes.c_long(n), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+if sys.argv[2] == "gemm":
+    a, b, c = real(n, n), real(n, n), block(n, n)
+    call("gemm", a, b, c)
+    right = a @ b
+else:
+    q, k, v, c = real(n, 64), real(n, 64), real(n, 64), block(n, 64)
+    call("attn", q, k, v, c, block(1 << 22))
+    weights = np.exp(q @ k.T / 8)
+    right = weights / weights.sum(axis=1, keepdims=True) @ v
+assert np.allclose(c, right, atol=1e-3), "not right"
+"""
+
+
+@pytest.mark.parametrize("problem", ["gemm", "attention"])
+@pytest.mark.parametrize("limit", ["1", "2"])
+def test_a_shipped_kernel_is_right_with_fewer_threads_than_it_asks_for(
+    lab: Lab, problem: str, limit: str
+) -> None:
+    template = shared(problem)
+    assert template is not None
+    built = lab.folder / lab.compiled(template, "-O2", "-march=native", "-fopenmp", "-DTHREADS=3")
+    env = {**os.environ, "OMP_THREAD_LIMIT": limit}
+    subprocess.run([sys.executable, "-c", CALLED, str(built), problem], check=True, env=env)

@@ -197,6 +197,8 @@ class Process:
                 made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill
         shapes = self._problem.shapes(case.n)
         pointers = [shapes[item.name] for item in prototype.parameters if item.role != "scalar"]
+        if self._wall and (early := self._rest() - start):
+            raise Violation("idle_work", f"{early} ns of CPU before go, when the inputs were there")
         began = time.monotonic_ns()
         self._say_go(self._candidate.message(slots, shift, pointers))
         self._await(DONE, WARM_WALL_S if warm else CALL_WALL_S, WARM_CPU_NS if warm else CALL_CPU_NS)

@@ -517,6 +517,7 @@ INLINE void part(
 #if THREADS > 1
 #define LEAST 64 // rows for which it pays to wake a thread
 int omp_get_thread_num(void);
+int omp_get_num_threads(void); // fewer than THREADS where the caller, or OMP_THREAD_LIMIT, gives no more
 
 void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
     if (n < LEAST) {
@@ -524,7 +525,7 @@ void attn(long n, const float *Q, const float *K, const float *V, float *O, floa
         return;
     }
 #pragma omp parallel num_threads(THREADS)
-    part(n, Q, K, V, O, scratch, omp_get_thread_num(), THREADS);
+    part(n, Q, K, V, O, scratch, omp_get_thread_num(), omp_get_num_threads());
 }
 #else
 void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
