@@ -136,19 +136,45 @@ def test_a_changed_byte_before_the_snapshot_is_found(cli: Cli, waiting: Callable
         assert "ledger.tampered" in found.out
 
 
-def test_replay_finds_a_tally_that_its_records_do_not_lead_to(
-    cli: Cli, waiting: Callable[[int], Path]
-) -> None:
-    folder = waiting(SHORT)
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what a snapshot holds beside the state, with all its hashes."""
     head, _, data = (folder / "snapshot").read_bytes().partition(b"\n")
     value = canon.loads(data[44:])
-    tally = value["beside"]["tally"]
-    assert tally["checked"] is False
-    tally["checked"] = True
+    change(value["beside"])
     text = canon.dumps(value)
     sealed = canon.digest(text).encode() + b"\n" + text
     forged = canon.dumps({**canon.loads(head), "data": canon.digest(sealed)}) + b"\n" + sealed
     (folder / "snapshot").write_bytes(forged)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda beside: beside.pop("numbers"),
+        lambda beside: beside.pop("tally"),
+        lambda beside: beside["tally"].update(apart=["l", 1]),
+        lambda beside: beside["tally"].update(evidence=["l", 1]),
+    ],
+    ids=["no numbers", "no tally", "a list of own tests", "a list of evidence"],
+)
+def test_a_snapshot_of_another_shape_is_not_used(
+    cli: Cli, waiting: Callable[[int], Path], change: Callable[[dict[str, Any]], None]
+) -> None:
+    folder = waiting(SHORT)
+    count = cli("show", folder.name, "--json").json["records"]
+    with_it = cli("report", folder.name, "--json").json
+    forge(folder, change)
+    assert cli("show", folder.name, "--json").json["records"] == count
+    assert cli("report", folder.name, "--json").json == with_it
+    made = cli("fork", folder.name, "--at", str(count), "--json").json
+    assert cli("replay", made["run"], "--json").json["equal"] is True
+
+
+def test_replay_finds_a_tally_that_its_records_do_not_lead_to(
+    cli: Cli, waiting: Callable[[int], Path]
+) -> None:
+    folder = waiting(SHORT)
+    forge(folder, lambda beside: beside["tally"].update(checked=True))
     found = cli("replay", folder.name, "--json")
     assert (found.code, found.json["snapshot"]["problem"]) == (
         1,

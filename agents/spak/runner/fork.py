@@ -24,7 +24,6 @@ from spak.records import Authority, Kind, Record
 from spak.runner.host import Host
 from spak.runner.resume import unfolded
 from spak.runner.run import Run, now
-from spak.runner.views.tally import Tally
 from spak.workspace import Workspace
 
 
@@ -71,7 +70,8 @@ def from_snapshot(ledger: Ledger, at: int) -> Copied | None:
         genesis = next(iter(ledger.read()))[0]
         rules = Rules.of(genesis.body)
         state, folds = unpack(kept.data, rules, kept.count, kept.head)
-        if Tally.take_up(folds["tally"]).stops or state.ended:
+        _, tally = unfolded(rules, folds, ledger, kept.count)
+        if tally.stops or state.ended:
             return None
     except (LedgerError, Unusable, KeyError, TypeError):
         return None

@@ -40,7 +40,10 @@ class Tally:
     @classmethod
     def take_up(cls, kept: Mapping[str, Any]) -> Tally:
         """From what `kept` gave. Raises: KeyError, TypeError when that is something else."""
-        return cls(**{**kept, "quality": Quality(**kept["quality"])})
+        made, usual = cls(**{**kept, "quality": Quality(**kept["quality"])}), cls().kept()
+        if any(type(value) is not type(usual[name]) for name, value in kept.items()):
+            raise TypeError("a tally of other types")
+        return made
 
     def kept(self) -> dict[str, Any]:
         """What a snapshot holds: all of it."""
