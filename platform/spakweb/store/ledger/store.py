@@ -470,8 +470,7 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
 
 def _taken(run: str) -> int | None:
     """The fence of the lease, None if it is not free. The time is that of the write, which may have waited.
-    A lease that ended because it could not be renewed is still held here, as long as nobody else has taken
-    it."""
+    A lease that ended because it could not be renewed is held here until somebody else takes it."""
     mine = leases.fence(run)
     with transaction.atomic():
         row = Run.objects.select_for_update(no_key=True).filter(key=run)
@@ -488,11 +487,8 @@ def _taken(run: str) -> int | None:
 
 def _lines(run: int, start: int, end: int) -> Iterator[bytes]:
     while start < end:
-        page = list(
-            RunRecord.objects.filter(run=run, seq__gte=start, seq__lt=end)
-            .order_by("seq")
-            .values_list("seq", "line")[:PAGE]
-        )
+        rows = RunRecord.objects.filter(run=run, seq__gte=start, seq__lt=end).order_by("seq")
+        page = list(rows.values_list("seq", "line")[:PAGE])
         if not page:
             return
         for _, line in page:
