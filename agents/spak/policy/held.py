@@ -1,9 +1,9 @@
-"""A session that is kept for actions that are alike, and is told what is spent before each.
+"""A session that is kept for similar actions, with the amounts spent updated before each.
 
 Takes the facts of an action and of what is spent; keeps a session that says the same of the action as one of
 just these facts. Counters mostly move within their bounds. Where the law only ever asks whether more than
-something is spent (`rising`), the session is told of more than that: if nothing follows from it, nothing
-follows from less, and nothing has to be told or derived before so much is spent. It decides nothing.
+something is spent (`rising`), the session holds a larger amount: if nothing follows from it, nothing follows
+from less, and the session needs no update before that much is spent. It decides nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from spak.errors import UserError
 from spak.policy.history.state import History
 
 AHEAD, LEAST = 64, 4
-"""How far ahead of a counter the session is told at first, and the least that is worth it."""
+"""What is added to a counter at first, and the least that is worth an update."""
 
 
 class Held:
-    """A session, what it was told, and what was found by it."""
+    """A session, the facts that it holds, and what was derived from them."""
 
     __slots__ = ("_ahead", "_idle", "_idle_at", "allowed_at", "known", "moving", "past", "rising", "session")
 
@@ -65,7 +65,7 @@ class Held:
             self._tell_ahead(moving, late)
 
     def _late(self, moving: tuple[Fact, ...]) -> list[int]:
-        """The places of the facts that the session has to be told of."""
+        """The places of the facts for which the session has to be updated."""
         idle = self._idle if self._idle_at == self.session.version else [False] * len(moving)
         late = []
         for place, (old, new) in enumerate(zip(self.moving, moving, strict=True)):

@@ -54,7 +54,7 @@ class Native:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """What OpenMP's library is told: its threads sleep when they have nothing to do."""
+        """The settings of OpenMP's library: its threads sleep when they have nothing to do."""
         several = {"OMP_NUM_THREADS": str(self.threads), "OMP_WAIT_POLICY": "passive", "OMP_DYNAMIC": "false"}
         return several if self.threads > 1 else {}
 

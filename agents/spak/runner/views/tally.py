@@ -1,7 +1,7 @@
 """What viewers say of a whole run that its state does not hold, folded as the records pass.
 
 Feed it every record of a run in order. `kept` is JSON whose size does not grow with the run: a snapshot holds
-it, so that whoever shows a long run reads only the records after the snapshot. It decides nothing; `spak
+it, so that a viewer of a long run reads only the records after the snapshot. It decides nothing; `spak
 replay` compares what a snapshot has of it with the records.
 """
 

@@ -99,7 +99,7 @@ class StoredBlobs:
         self._rows |= other._known
 
     def rows(self, done: Future[None]) -> list[BlobRow]:
-        """The rows that nobody has written yet, for whoever does it and is `done` then."""
+        """The rows that are not written yet; the caller writes them, and completes `done` then."""
         if found := self._drained():
             self._under_way.append(done)
         return found
