@@ -124,16 +124,18 @@ def test_a_run_that_something_else_ended_becomes_a_drop_in(cli: Cli, tmp_path: P
     assert done.code == 0, done.err
     assert done.json["run"] == run and done.json["dropin"]["test"] == "gemm: 6 of 6 cases are right"
     assert (tmp_path / "mine_tuned" / "libgemm.so").is_file()
+    assert cli("tune", "mime.c", *words[2:], "--resume", run, "--json").error == "usage.file"
+    assert not (tmp_path / "mime_tuned").exists(), "a name that is mistyped"
 
 
 def test_several_threads_are_parameters_and_flags_of_the_drop_in(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "mine.c").write_text(GEMM)
-    words = ("tune", "mine.c", "--problem", "gemm", "--threads", "2")
+    words = ("tune", "mine.c", "--problem", "gemm", "--threads", "4")
     done = cli(*words, "--evaluations", "3", "--seed", "4", "--against", "numpy", "--json")
     assert done.code == 0, done.err
-    assert done.json["metrics"]["threads"] == 2 and done.json["against"]["threads"] == 2
+    assert done.json["metrics"]["threads"] == 4 and done.json["against"]["threads"] == 4
     spec = tmp_path / "mine_tuner.spak"
-    assert "THREADS: [1, 2]" in spec.read_text() and "threads: 2" in spec.read_text()
+    assert "THREADS: [1, 4]" in spec.read_text() and "threads: 4" in spec.read_text()
     assert cli("check", "--strict", spec.name).code == 0 and cli("fmt", "--check", spec.name).code == 0
     assert "-fopenmp" in (tmp_path / "mine_tuned" / "build.sh").read_text()
     assert cli(*words, "--json").error == "tune.spec"
@@ -177,6 +179,11 @@ def test_what_cannot_be_tuned_is_refused_and_nothing_is_written(
     assert done.error == code, done.err
     assert done.code == (7 if code.startswith("unavailable") else 2)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_wrong_is_said_of_the_file_that_was_given(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text("\nvoid gemm(long n) { return 1 + ; }")
+    assert "does not compile: mine.c:2" in cli("tune", "mine.c", "--problem", "gemm").err
 
 
 def test_the_name_of_the_kernel_makes_names_of_files(cli: Cli, tmp_path: Path) -> None:

@@ -61,6 +61,9 @@ def test_what_is_not_given_is_refused(lab: Lab) -> None:
     assert code(lab.measure(of_three, "baseline", problem="gemm", n=96)) == "forbidden_symbol"
     assert code(lab.measure(of_three, "baseline", problem="gemm", n=96, threads=2)) == "forbidden_call"
     assert code(lab.measure(together(lab, 3, 2), "baseline", problem="gemm", n=96, threads=2)) == "non_finite"
+    fewer = lab.measure(together(lab, 2, 2), "baseline", problem="gemm", n=96, threads=3)
+    assert fewer.status == "checked", "OpenMP's library ends the third, perhaps only after it said done"
+    assert code(fewer) in ("forbidden_call", "early_signal", "died")
 
 
 @pytest.mark.parametrize(

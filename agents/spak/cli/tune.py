@@ -35,7 +35,7 @@ EVALUATIONS = 40
 @click.option("--against", default="", metavar="LIBRARY", help="Then measure it beside numpy or torch.")
 @click.option(
     "--evaluations", type=click.IntRange(min=1, max=10_000), show_default=str(EVALUATIONS),
-    help="Candidates at most.",
+    help="Measured at most, your kernel among them.",
 )  # fmt: skip
 @click.option(
     "--threads", type=click.IntRange(min=1, max=64), show_default="1",
@@ -78,7 +78,7 @@ def command(
     if resume and any(given is not None for given in (evaluations, threads, seed)):
         hint = "a run keeps those that it began with"
         raise UsageError("usage.arguments", "--resume goes without --evaluations, --threads and --seed", hint)
-    source = b"" if resume else common.read_input(file, 1 << 20)
+    source = common.read_input(file, 1 << 20)
     answering = common.backend_of(backend, recorded)
     name, text = kernels.problem_text(problem, file.parent)
     settings = config.settings()
@@ -90,7 +90,7 @@ def command(
         if resume:
             held, facts = _reopened(resume, runs_dir, (name, text), place, answering, recorded)
         else:
-            kernel = kernels.checked(source, name, text, place)
+            kernel = kernels.checked(source, file.name, name, text, place)
             spec = _spec(file, kernel, evaluations, threads, list(toolchain.programs), answering)
             facts = kernel.facts
             _may_write(file, facts)
@@ -102,7 +102,7 @@ def command(
             _may_write(file, facts)
             run = held.run.ledger.run
             again = f"spak tune {shlex.quote(str(file))} --problem {shlex.quote(problem)} --resume {run}"
-            if not as_json:
+            if not as_json and not held.run.state.ended:
                 common.say(f"run {run}: tuning; stop with Ctrl+C, continue with: {again}")
             with progress(held, enabled=not as_json):
                 seen = held.advance(timeout)
@@ -259,7 +259,7 @@ def _print(document: Mapping[str, Any], seen: View, again: str) -> None:
 
     metrics, say = seen.metrics, common.say
     say(f"run {seen.run}: {seen.word}")
-    if "speedup" in metrics:
+    if "speedup" in metrics and seen.state != "failed":
         say(f"your kernel   {metrics['baseline_ms']:.3f} ms")
         say(f"tuned         {metrics['best_ms']:.3f} ms, {metrics['speedup']:.2f} times as fast")
         if "threads" in metrics:
@@ -272,8 +272,9 @@ def _print(document: Mapping[str, Any], seen: View, again: str) -> None:
         say(f"drop-in       {document['dropin']['folder']}: {document['dropin']['test']}")
     if found := document["against"]:
         low, middle, high = found["ratio"]
-        say(f"against       {found['library']} {found['version']}, {found['call']} ({found['kernel']})")
-        say(f"              {middle:.2f} times as fast ({low:.2f} to {high:.2f}, 95 %)")
+        chosen = f" ({found['kernel']})" if found["kernel"] else ""
+        say(f"against       {found['library']} {found['version']}, {found['call']}{chosen}")
+        say(f"              tuned is {middle:.2f} times as fast ({low:.2f} to {high:.2f}, 95 %)")
     if document["dropin"]:
         say(f"next: sh {document['dropin']['folder']}/build.sh")
     elif seen.state in ("paused", "running"):

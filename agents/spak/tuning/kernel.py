@@ -84,16 +84,16 @@ def problem_text(name: str, folder: Path) -> tuple[str, str]:
         raise SpecError(fault.code, fault.detail, f"spak problem check {name}") from fault
 
 
-def checked(source: bytes, name: str, text: str, place: Place) -> Kernel:
-    """The kernel, compiled and called as a baseline would be.
+def checked(source: bytes, title: str, name: str, text: str, place: Place) -> Kernel:
+    """The kernel, compiled and called as a baseline would be. `title` is its file's name, for messages.
 
     Raises: UsageError `tune.compile`, `tune.signature`, `tune.wrong`; SpecError `problem.*`;
     UnavailableError; Cancelled.
     """
     with session(name, text, place) as problem:
         facts = Facts.of(name, text, problem)
-    _compiled(source, facts, place)
-    _right(facts, place)
+    _compiled(source, title, facts, place)
+    _right(title, facts, place)
     return Kernel(source, facts)
 
 
@@ -112,12 +112,12 @@ def session(name: str, text: str, place: Place) -> Iterator[Problem]:
         _remove(folder)
 
 
-def _compiled(source: bytes, facts: Facts, place: Place) -> None:
+def _compiled(source: bytes, title: str, facts: Facts, place: Place) -> None:
     work = place.folder / "kernel"
     work.mkdir()
     work.chmod(0o777)
-    (work / "naive.c").write_bytes(source)
-    args = {"source": "naive.c", "output": "naive.so", "flags": ["-O2"], "flags_from_source": True}
+    (work / title).write_bytes(source)
+    args = {"source": title, "output": "naive.so", "flags": ["-O2"], "flags_from_source": True}
     found = Cc().run(Call("tune", "cc", args, work, place.launcher, place.limits, place.toolchain))
     if found.status == "launcher":
         raise UnavailableError("unavailable.sandbox", _last(found.output), "spak doctor")
@@ -128,15 +128,15 @@ def _compiled(source: bytes, facts: Facts, place: Place) -> None:
         why = next((line for line in lines if "error" in line), _last(found.output))
         raise UsageError("tune.compile", f"the kernel does not compile: {why}", "mend it, then tune it")
     why = misfit(
-        facts.prototype, source, "naive.c", place.launcher, place.toolchain, place.limits,
+        facts.prototype, source, title, place.launcher, place.toolchain, place.limits,
         place.folder / "signature",
     )  # fmt: skip
     if why:
         raise _unfit(facts, why)
 
 
-def _right(facts: Facts, place: Place) -> None:
-    options = {"problem": _NAME, "binary": "naive.so", "source": "naive.c", "role": "baseline"}
+def _right(title: str, facts: Facts, place: Place) -> None:
+    options = {"problem": _NAME, "binary": "naive.so", "source": title, "role": "baseline"}
     limits = replace(place.limits, wall_s=max(place.limits.wall_s, MEASURE_S))
     measured = VALIDATORS["CpuProfiler"]().measure(
         MeasureCall(
@@ -158,7 +158,7 @@ def _right(facts: Facts, place: Place) -> None:
         raise UnavailableError("unavailable.sandbox", why, "spak doctor")
     if bad["code"] in _SIGNATURE:
         raise _unfit(facts, why)
-    hint = "it has to be right before it can be made faster: spak problem check says more"
+    hint = f"it has to be right before it can be made faster; {_reference(facts.name)}"
     raise UsageError("tune.wrong", f"the kernel is not right: {why}", hint)
 
 
@@ -168,6 +168,11 @@ def _unfit(facts: Facts, why: str) -> UsageError:
         f"the kernel is not {facts.prototype.text}: {why}",
         f"define {facts.prototype.text}, as the problem {facts.name} asks for",
     )
+
+
+def _reference(name: str) -> str:
+    own = "docs/measuring.md, Problems, says what is computed"
+    return own if name in shipped() else f"{name} says what is right: spak problem check {name}"
 
 
 def _last(output: Any) -> str:
