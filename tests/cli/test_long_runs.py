@@ -121,6 +121,10 @@ def test_a_report_says_from_which_record_on_it_was_verified(
     page = (folder / "report.html").read_text()
     assert f"verified, its first {kept.count} by one hash" in page
     assert f"equal from record {kept.count} on (of all: spak replay {folder.name})" in page
+    cli("cancel", folder.name)
+    cli("report", folder.name)
+    ended = (folder / "report.html").read_text()
+    assert f"none: its last snapshot is of its end (of all: spak replay {folder.name})" in ended
     monkeypatch.setattr(report, "WHOLE", 1000)
     cli("report", folder.name)
     page = (folder / "report.html").read_text()

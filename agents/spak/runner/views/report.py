@@ -199,6 +199,8 @@ def _verified(proof: Proof) -> str:
 def _replay(proof: Proof, run: str) -> str:
     if proof.unreplayed:
         return proof.unreplayed
+    if proof.start and proof.start >= proof.records:
+        return f"none: its last snapshot is of its end (of all: spak replay {run})"
     since = f" from record {proof.start} on (of all: spak replay {run})" if proof.start else ""
     return ("equal" if proof.replay_equal else "DIFFERENT") + since
 
