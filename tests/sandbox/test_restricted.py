@@ -51,6 +51,7 @@ def test_a_host_that_is_short_of_something_says_nothing_of_the_sandbox(
     def short(*words: object, **more: object) -> None:
         raise OSError(number, os.strerror(number))
 
+    restricted._version.cache_clear()  # else nothing is asked of a program that was asked before
     monkeypatch.setattr(restricted.subprocess, "run", short)
     with pytest.raises(UnavailableError) as caught:
         Restricted()
