@@ -17,6 +17,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from spak.errors import LedgerError, UnavailableError
+from spakweb.ground import clock
 from spakweb.ground.celery_app import look
 from spakweb.ground.teams.models import Team
 from spakweb.store.ledger import store
@@ -285,6 +286,18 @@ def test_workers_sweep_where_beat_does_not(
     assert tasks.sweep_if_nobody_did() == 0
     cache.delete(tasks.SWEPT_KEY)  # nobody did for some seconds
     assert tasks.sweep_if_nobody_did() == 1 and sent == ["a0", "a1"]
+
+
+def test_workers_sweep_after_the_date_was_set_back(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What says that somebody swept ends by the date (`make simulate`, seed 719)."""
+    tasks.sweep()
+    earlier = timezone.now() - timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: earlier)
+    waiting(teams[0], "a0", 3700)
+    assert tasks.sweep_if_nobody_did() == 1 and sent == ["a0"]
+    assert tasks.sweep_if_nobody_did() == 0
 
 
 class Channel:

@@ -107,13 +107,16 @@ def put_back(key: str) -> None:
 @shared_task(name="runs.sweep", ignore_result=True)
 def sweep() -> int:
     """What beat asks for."""
-    cache.set(SWEPT_KEY, 1, UNSWEPT_S)
+    cache.set(SWEPT_KEY, clock.now().timestamp(), UNSWEPT_S)
     return sweep_up()
 
 
 def sweep_if_nobody_did() -> int:
     """Where beat is gone, or no worker has a slot for what it asks: one of the workers does it."""
-    return sweep_up() if cache.add(SWEPT_KEY, 1, UNSWEPT_S) else 0
+    now = clock.now().timestamp()
+    if cache.get(SWEPT_KEY, now) > now:  # the date was set back: the note would be kept for as long
+        cache.delete(SWEPT_KEY)
+    return sweep_up() if cache.add(SWEPT_KEY, now, UNSWEPT_S) else 0
 
 
 def sweep_up(*, at_once: bool = False) -> int:
