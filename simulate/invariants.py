@@ -153,7 +153,7 @@ class Monitor:
             and process.name != held
             and holder != held
             and not self._is_over(before[5], 5.0)
-            and not (row[10] and before[5] and row[10] > before[5])  # it was over, by the date of before a jump
+            and not (row[10] and before[5] and row[10] > before[5])  # over by the date before a jump
         ):
             self._fail(f"{key}: {process.name} put down what {held} holds: {before} -> {row}")
 
