@@ -288,6 +288,20 @@ def test_workers_sweep_where_beat_does_not(
     assert tasks.sweep_if_nobody_did() == 1 and sent == ["a0", "a1"]
 
 
+def test_a_sweep_that_leaves_out_a_lost_run_does_not_count_for_other_workers(
+    teams: list[Team], sent: list[str]
+) -> None:
+    """Who holds it renews no lease, and is the one that beat asks (`make simulate`, seed 2420)."""
+    cache.delete(tasks.SWEPT_KEY)
+    waiting(teams[0], "a0", 9)
+    ledger = store._take("a0", 0)
+    assert tasks.sweep() == 0 and cache.get(tasks.SWEPT_KEY) is not None, "its lease is renewed"
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1), state=State.RUNNING)
+    assert tasks.sweep() == 0
+    store.leases.drop(ledger)  # as another worker, which holds nothing
+    assert tasks.sweep_if_nobody_did() == 1 and sent == ["a0"]
+
+
 def test_workers_sweep_after_the_date_was_set_back(
     teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

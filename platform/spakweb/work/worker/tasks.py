@@ -24,7 +24,7 @@ from spak.errors import UserError
 from spakweb.ground import clock, worker_health
 from spakweb.ground.database.engines import kept
 from spakweb.store.hints import news
-from spakweb.store.jobs.leases import free, resting
+from spakweb.store.jobs.leases import free, lapsed, resting
 from spakweb.store.ledger import store
 from spakweb.store.ledger.storage import no_room
 from spakweb.store.runs.models import ENDED, Run, State
@@ -108,7 +108,7 @@ def put_back(key: str) -> None:
 def sweep() -> int:
     """What beat asks for."""
     cache.set(SWEPT_KEY, clock.now().timestamp(), UNSWEPT_S)
-    return sweep_up()
+    return _for_all()
 
 
 def sweep_if_nobody_did() -> int:
@@ -116,7 +116,16 @@ def sweep_if_nobody_did() -> int:
     now = clock.now().timestamp()
     if cache.get(SWEPT_KEY, now) > now:  # the date was set back: the note would be kept for as long
         cache.delete(SWEPT_KEY)
-    return sweep_up() if cache.add(SWEPT_KEY, now, UNSWEPT_S) else 0
+    return _for_all() if cache.add(SWEPT_KEY, now, UNSWEPT_S) else 0
+
+
+def _for_all() -> int:
+    """Sweep for all workers. It leaves out what this process holds: if the lease of such a run ended, since
+    its renewal hangs, another worker has to sweep as well."""
+    done = sweep_up()
+    if Run.objects.filter(lapsed(clock.now()), key__in=store.leases.held()).exists():
+        cache.delete(SWEPT_KEY)
+    return done
 
 
 def sweep_up(*, at_once: bool = False) -> int:
